@@ -1,3 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The Open MPI component that loads the UCX transport.  Open MPI looks up
 # mca_hook_mesh_component in it.
+ompicomponent_LTLIBRARIES = mca_hook_mesh.la
+
+mca_hook_mesh_la_SOURCES = src/ompi-hook/hook_mesh.c
+# No configuration header: Open MPI's headers bring their own PACKAGE_NAME.
+# isystem: its inline functions are not held to this project's warnings.
+mca_hook_mesh_la_CPPFLAGS = -D_GNU_SOURCE= $(OMPI_CFLAGS:-I%=-isystem%) \
+	-DMESH_UCX_MODULE_DIR='"$(ucxmoduledir)"'
+mca_hook_mesh_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -no-undefined \
+	$(MESH_DEFS_LDFLAGS)
+mca_hook_mesh_la_LIBADD = $(OMPI_LIBS) -lopen-pal
