@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The nodes' kernel: the distribution's package, unpacked and not installed.
+
+Unpacked packages are cached under ${XDG_CACHE_HOME:-~/.cache}/mesh-lab.
+"""
+
+import contextlib
+import fcntl
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+META_PACKAGE = "linux-image-amd64"
+
+
+class KernelError(Exception):
+    """Why there is no kernel to boot."""
+
+
+class Kernel:
+    """An unpacked kernel package with its modules.dep made."""
+
+    def __init__(self, directory):
+        self.directory = pathlib.Path(directory).resolve()
+        images = sorted(self.directory.glob("boot/vmlinuz-*"))
+        if not images:
+            raise KernelError(f"{directory}: no boot/vmlinuz-* in it")
+        self.image = images[-1]
+        self.release = self.image.name.removeprefix("vmlinuz-")
+        libs = [self.directory / lib / "modules" / self.release
+                for lib in ("lib", "usr/lib")]
+        self.modules = next((lib for lib in libs if lib.is_dir()), None)
+        if self.modules is None:
+            raise KernelError(f"{directory}: no modules of {self.release}")
+
+    def module_files(self, names):
+        """Paths of these modules and what they need, in loading order.
+
+        A name that is built into the kernel is left out.
+        """
+        table = {}
+        for line in (self.modules / "modules.dep").read_text().splitlines():
+            path, _, needs = line.partition(":")
+            table[_module_name(path)] = (path, needs.split())
+        builtin = {_module_name(line) for line in
+                   (self.modules / "modules.builtin").read_text().split()}
+        order = []
+        for name in names:
+            if name not in table:
+                if name in builtin:
+                    continue
+                raise KernelError(f"kernel {self.release} has no {name}: it "
+                                  "must be the generic one, not a cloud one")
+            path, needs = table[name]
+            order += [*reversed(needs), path]
+        return [self.modules / path for path in dict.fromkeys(order)]
+
+
+def _module_name(path):
+    return os.path.basename(path).split(".ko")[0].replace("-", "_")
+
+
+def cache_directory():
+    """Where kernels are kept, created."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    path = pathlib.Path(base) / "mesh-lab"
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+@contextlib.contextmanager
+def _locked(directory, say):
+    with open(directory / "lock", "w", encoding="ascii") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("waiting for another lab to unpack the kernel")
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def _output(*command):
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True,
+                          stderr=subprocess.DEVNULL, check=False).stdout
+
+
+def _candidate():
+    """Name and version of the package the meta package stands for, or None."""
+    match = re.search(r"Depends: (linux-image-\S+)",
+                      _output("apt-cache", "depends", META_PACKAGE))
+    if not match:
+        return None
+    name = match.group(1)
+    match = re.search(r"Candidate: (\S+)",
+                      _output("apt-cache", "policy", name))
+    return (name, match.group(1)) if match else None
+
+
+def _download(name, directory):
+    command = ["apt-get", "-q", "-o", "APT::Sandbox::User=root",
+               "download", name]
+    result = subprocess.run(command, cwd=directory, text=True, check=False,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    debs = list(pathlib.Path(directory).glob("*.deb"))
+    if result.returncode != 0 or not debs:
+        raise KernelError(f"cannot download {name} (are the package lists "
+                          f"old? apt-get update):\n{result.stdout.strip()}")
+    return debs[0]
+
+
+def _unpack(deb, directory):
+    """Unpacks a package and makes what its installation would have made."""
+    try:
+        subprocess.run(["dpkg", "-x", deb, directory], check=True)
+    except subprocess.CalledProcessError:
+        raise KernelError(f"{deb}: dpkg cannot unpack it") from None
+    kernel = Kernel(directory)
+    base = kernel.modules.parents[2]
+    subprocess.run(["depmod", "-b", base, kernel.release], check=True)
+
+
+def _install(target, get_deb):
+    """Unpacks a package into the cache, whole or not at all."""
+    with tempfile.TemporaryDirectory(dir=target.parent) as work:
+        tree = pathlib.Path(work) / "tree"
+        _unpack(get_deb(work), tree)
+        if target.exists():
+            shutil.rmtree(target)
+        tree.rename(target)
+
+
+def _cached(cache):
+    trees = [path.parent for path in cache.glob("linux-image-*/boot")]
+    return max(trees, key=lambda path: path.stat().st_mtime, default=None)
+
+
+def find(say):
+    """The distribution's kernel, downloaded and unpacked if need be."""
+    cache = cache_directory()
+    with _locked(cache, say):
+        candidate = _candidate()
+        if candidate is None:
+            tree = _cached(cache)
+            if tree is None:
+                raise KernelError(f"apt knows no {META_PACKAGE}: run apt-get "
+                                  "update, or give --kernel")
+            return Kernel(tree)
+        target = cache / "_".join(candidate).replace(":", "%3a")
+        if not target.exists():
+            say(f"downloading {' '.join(candidate)}")
+            _install(target, lambda work: _download(candidate[0], work))
+        return Kernel(target)
+
+
+def load(path, say):
+    """The kernel of a .deb file or of a directory it was unpacked in."""
+    if os.path.isdir(path):
+        kernel = Kernel(path)
+        if not (kernel.modules / "modules.dep").exists():
+            raise KernelError(f"{path}: run depmod -b {path} "
+                              f"{kernel.release} first")
+        return kernel
+    cache = cache_directory()
+    deb = pathlib.Path(path).resolve()
+    if not deb.is_file():
+        raise KernelError(f"{path}: no such file")
+    target = cache / f"linux-image-file-{deb.stem}"
+    with _locked(cache, say):
+        if not target.exists():
+            say(f"unpacking {deb.name}")
+            _install(target, lambda work: deb)
+    return Kernel(target)

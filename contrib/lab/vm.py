@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The fabric of virtual machines: QEMU, the distribution's kernel, Soft-RoCE.
+
+A fabric offers what the rest of the lab needs and nothing else does:
+    PROGRAMS                    {program: Debian package} it needs on the host
+    prepare(say)                slow work before anything is started
+    start()                     wires and nodes, in the lab's own namespace;
+                                returns {node name: process}
+    stage(node)                 the last thing a starting node reported
+    console(node)               the path of what the node printed
+    link(ends, up)              plugs or pulls the cable at these ends
+    power(node, pid, verb)      kill, pause, resume
+    state(node)                 running or paused
+    options()                   what makes the same fabric again elsewhere
+Nodes answer agent.py's protocol on their management address.
+"""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+
+from lab import guest, image, kernel, net
+
+QEMU = "qemu-system-x86_64"
+BUSYBOX = "/bin/busybox"
+APPEND = ("console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=reliable "
+          "no_timer_check random.trust_cpu=on")
+STAGE = re.compile(r"^mesh-lab: (.*?)\r?$", re.MULTILINE)
+QMP_TIMEOUT_S = 10.0
+
+
+class MachineError(Exception):
+    """What a machine's monitor refused."""
+
+
+def _monitor(path, *commands):
+    """Runs QMP commands, returns the last one's result."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(QMP_TIMEOUT_S)
+        connection.connect(os.fspath(path))
+        stream = connection.makefile("rw", encoding="utf-8")
+        stream.readline()
+        result = None
+        for name, arguments in (("qmp_capabilities", {}), *commands):
+            stream.write(json.dumps({"execute": name,
+                                     "arguments": arguments}) + "\n")
+            stream.flush()
+            result = _reply(stream)
+        return result
+
+
+def _reply(stream):
+    for line in stream:
+        reply = json.loads(line)
+        if "error" in reply:
+            raise MachineError(reply["error"]["desc"])
+        if "return" in reply:
+            return reply["return"]
+    raise MachineError("the machine is gone")
+
+
+class VmFabric:
+    """The machines of one lab; directory is the lab's state."""
+
+    PROGRAMS = {QEMU: "qemu-system-x86", "busybox": "busybox-static",
+                "depmod": "kmod", "ip": "iproute2", "rdma": "iproute2",
+                "dpkg": "dpkg", "apt-get": "apt",
+                "ibv_devinfo": "ibverbs-utils"}
+    FILES = {"/etc/libibverbs.d/rxe.driver": "ibverbs-providers"}
+
+    def __init__(self, name, topology, directory, options):
+        self.name = name
+        self.topology = topology
+        self.directory = pathlib.Path(directory)
+        self.given = options
+        self.kernel = None
+
+    def options(self):
+        """JSON that makes an equal fabric for the lab's other commands."""
+        return self.given
+
+    def missing(self):
+        """{what: package} that the host lacks."""
+        result = {program: package
+                  for program, package in self.PROGRAMS.items()
+                  if not _which(program)}
+        if self.given["root"] == "/":
+            result.update({path: package
+                           for path, package in self.FILES.items()
+                           if not os.path.exists(path)})
+        return result
+
+    def prepare(self, say):
+        """Finds the kernel and builds each node's initramfs."""
+        if self.given["kernel"]:
+            self.kernel = kernel.load(self.given["kernel"], say)
+        else:
+            self.kernel = kernel.find(say)
+        say(f"kernel {self.kernel.release}")
+        busybox = pathlib.Path(_which("busybox")).read_bytes()
+        base = image.base(self.kernel, busybox, guest.INIT)
+        shares = [(f"share{i}", mode, path)
+                  for i, (path, mode) in enumerate(self.given["shares"])]
+        for node in self.topology.nodes.values():
+            own = image.node(guest.files(self.name, self.topology, node,
+                                         shares))
+            path = self.directory / f"{node.name}.initrd"
+            # The kernel takes the second archive at a multiple of four.
+            path.write_bytes(base + b"\0" * (-len(base) % 4) + own)
+
+    def start(self):
+        """Builds the wires and starts every machine at once."""
+        self._build_wires()
+        parent = os.getpid()
+        return {node.name: self._start(node, parent)
+                for node in self.topology.nodes.values()}
+
+    def _build_wires(self):
+        script = net.Script()
+        script.bridge("mgmt", 1500, self.topology.host_mgmt())
+        for node in self.topology.nodes.values():
+            script.tap(f"mgmt.{node.index}", "mgmt", 1500)
+        for index, cable in enumerate(self.topology.cables):
+            if cable.shared():
+                script.bridge(f"wire{index}", net.WIRE_MTU)
+                for node, lane in cable.lanes():
+                    script.tap(_tap(node, lane), f"wire{index}", net.WIRE_MTU)
+        script.run()
+
+    def _start(self, node, parent):
+        def limit():
+            signal.pthread_sigmask(signal.SIG_SETMASK, [])
+            net.die_with_parent(parent, signal.SIGKILL)
+        # Relative paths: those of sockets are limited to 108 bytes.
+        return subprocess.Popen(
+            self._command(node), cwd=self.directory, preexec_fn=limit,
+            stdin=subprocess.DEVNULL, start_new_session=True)
+
+    def _command(self, node):
+        accel = self.given["accel"]
+        command = [
+            QEMU, "-name", f"mesh-lab {self.name} {node.name}", "-nodefaults",
+            "-no-user-config", "-M", f"q35,accel={accel}", "-smp", "1",
+            "-cpu", "host" if accel == "kvm" else "max",
+            "-m", str(self.given["mem"]), "-no-reboot",
+            "-display", "none", "-monitor", "none",
+            "-serial", f"file:{node.name}.console",
+            "-qmp", f"unix:{node.name}.qmp,server=on,wait=off",
+            "-kernel", os.fspath(self.kernel.image), "-append", APPEND,
+            "-initrd", f"{node.name}.initrd", "-device", "virtio-rng-pci"]
+        command += self._exports()
+        command += _nic(guest.mac(node, 0), "mgmt", 1500,
+                        f"tap,ifname=mgmt.{node.index},script=no,"
+                        "downscript=no")
+        for index, lane in enumerate(node.lanes, 1):
+            command += _nic(guest.mac(node, index), lane.netdev,
+                            net.WIRE_MTU, self._backend(node, lane))
+        return command
+
+    def _exports(self):
+        exports = [("root", "ro", self.given["root"]),
+                   ("modules", "ro", os.fspath(self.kernel.modules.parent))]
+        exports += [(f"share{i}", mode, path)
+                    for i, (path, mode) in enumerate(self.given["shares"])]
+        result = []
+        for tag, mode, path in exports:
+            result += ["-virtfs", f"local,path={_quote(path)},"
+                       f"mount_tag={tag},security_model=none,"
+                       f"multidevs=remap,readonly="
+                       f"{'on' if mode == 'ro' else 'off'}"]
+        return result
+
+    def _backend(self, node, lane):
+        cable = self.topology.cable_of(node, lane.port)
+        if cable is not None and cable.shared():
+            return (f"tap,ifname={_tap(node, lane)},script=no,downscript=no")
+        local = f"{node.name}.{lane.netdev}"
+        remote = f"{local}.open"
+        if cable is not None:
+            remote = next(f"{n.name}.{other.netdev}"
+                          for n, other in cable.lanes() if other is not lane)
+        return (f"dgram,local.type=unix,local.path={local},"
+                f"remote.type=unix,remote.path={remote}")
+
+    def console(self, node):
+        """The path of the node's console output."""
+        return self.directory / f"{node.name}.console"
+
+    def stage(self, node):
+        """The last stage the node reported, or None."""
+        try:
+            text = self.console(node).read_text("utf-8", "replace")
+        except FileNotFoundError:
+            return None
+        stages = STAGE.findall(text)
+        return stages[-1] if stages else None
+
+    def link(self, ends, up):
+        """Sets the carrier of every lane of these (node, port)."""
+        for node, port in ends:
+            _monitor(self._monitor_path(node),
+                     *(("set_link", {"name": lane.netdev, "up": up})
+                       for lane in node.port(port)))
+
+    def power(self, node, pid, verb):
+        """Powers a machine off, stops it or lets it go on."""
+        if verb == "kill":
+            os.kill(pid, signal.SIGKILL)
+        else:
+            command = {"pause": "stop", "resume": "cont"}[verb]
+            _monitor(self._monitor_path(node), (command, {}))
+
+    def state(self, node):
+        """What the machine's monitor says of it: running or paused."""
+        return _monitor(self._monitor_path(node),
+                        ("query-status", {}))["status"]
+
+    def _monitor_path(self, node):
+        return self.directory / f"{node.name}.qmp"
+
+
+def _which(program):
+    for directory in os.get_exec_path() + ["/usr/sbin", "/sbin"]:
+        path = os.path.join(directory, program)
+        if os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def _quote(path):
+    return path.replace(",", ",,")
+
+
+def _tap(node, lane):
+    return f"tap{node.index}.{lane.netdev}"
+
+
+def _nic(address, name, mtu, backend):
+    kind, _, rest = backend.partition(",")
+    return ["-netdev", f"{kind},id={name},{rest}", "-device",
+            f"virtio-net-pci,romfile=,netdev={name},mac={address},"
+            f"host_mtu={mtu}"]
