@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "oob_socket.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* What the others get once one has answered. */
+#define GRACE_MIN_NS 300000000u
+#define GRACE_ROUNDS 10
+
+struct probe_run {
+    struct mesh_oob_probe *probes; /* borrowed */
+    struct pollfd *fds;            /* owned; fd -1: over */
+    unsigned count;
+    unsigned left;
+    uint64_t start_ns;
+    uint64_t end_ns;
+};
+
+static void probe_finish(struct probe_run *run, unsigned i, int error)
+{
+    uint64_t rtt_ns = mesh_oob_now_ns() - run->start_ns;
+    uint64_t grace_ns = rtt_ns * GRACE_ROUNDS;
+    uint64_t end_ns;
+
+    run->probes[i].error = -error;
+    run->probes[i].rtt_us = (uint32_t)(rtt_ns / 1000u);
+    if (run->fds[i].fd >= 0)
+        close(run->fds[i].fd);
+    run->fds[i].fd = -1;
+    run->left--;
+    if (error != 0)
+        return;
+    if (grace_ns < GRACE_MIN_NS)
+        grace_ns = GRACE_MIN_NS;
+    end_ns = run->start_ns + rtt_ns + grace_ns;
+    if (end_ns < run->end_ns)
+        run->end_ns = end_ns;
+}
+
+static void probe_start(struct probe_run *run, unsigned i)
+{
+    const struct mesh_oob_probe *probe = &run->probes[i];
+    const struct mesh_oob_route route = {
+        .netdev = probe->netdev,
+        .ifindex = probe->ifindex,
+        .local = &probe->local,
+        .remote = &probe->remote,
+        .port = probe->port,
+    };
+    int error;
+
+    run->fds[i].fd = -1;
+    run->fds[i].events = POLLOUT;
+    error = mesh_oob_socket_connect(&route, &run->fds[i].fd);
+    if (error != -EINPROGRESS)
+        probe_finish(run, i, error);
+}
+
+/* Milliseconds left, rounded up. */
+static int probe_timeout(const struct probe_run *run)
+{
+    uint64_t now = mesh_oob_now_ns();
+
+    if (now >= run->end_ns)
+        return 0;
+    return (int)((run->end_ns - now + 999999u) / 1000000u);
+}
+
+static int probe_wait(struct probe_run *run)
+{
+    int timeout, ready;
+
+    while (run->left > 0) {
+        timeout = probe_timeout(run);
+        ready = poll(run->fds, run->count, timeout);
+        if (ready < 0 && errno != EINTR)
+            return -errno;
+        for (unsigned i = 0; ready > 0 && i < run->count; i++) {
+            if (run->fds[i].fd >= 0 && run->fds[i].revents != 0)
+                probe_finish(run, i, mesh_oob_socket_error(run->fds[i].fd));
+        }
+        if (timeout == 0 && ready == 0)
+            break;
+    }
+    return 0;
+}
+
+int mesh_oob_probe_run(struct mesh_oob_probe *probes, unsigned count,
+                       uint32_t timeout_ms)
+{
+    struct probe_run run = {.probes = probes, .count = count, .left = count};
+    int error;
+
+    if (count == 0)
+        return 0;
+    run.fds = calloc(count, sizeof(*run.fds));
+    if (run.fds == NULL)
+        return -ENOMEM;
+    run.start_ns = mesh_oob_now_ns();
+    run.end_ns = run.start_ns + (uint64_t)timeout_ms * 1000000u;
+    for (unsigned i = 0; i < count; i++)
+        probe_start(&run, i);
+    error = probe_wait(&run);
+    for (unsigned i = 0; i < count; i++) {
+        if (run.fds[i].fd >= 0)
+            probe_finish(&run, i, error != 0 ? error : -ETIMEDOUT);
+    }
+    free(run.fds);
+    return error;
+}
