@@ -260,26 +260,31 @@ static int file_value_take(void *user, const char *section, const char *name,
     return 1;
 }
 
+static int file_reject(const char *path, int error)
+{
+    if (warn_first(path, strerror(error)))
+        mesh_warn("cannot read %s: %s; it is ignored", path, strerror(error));
+    return -EINVAL;
+}
+
 /* 0, -ENOMEM or -EINVAL (logged). */
 static int file_read(const char *path, struct file_values *file)
 {
     FILE *stream = fopen(path, "re");
     char line[24];
-    int rc;
+    int rc, error;
 
-    if (!stream) {
-        rc = errno;
-        if (rc == ENOENT || rc == ENOTDIR)
-            return 0;
-        if (warn_first(path, strerror(rc)))
-            mesh_warn("cannot read %s: %s; it is ignored", path,
-                      strerror(rc));
-        return -EINVAL;
-    }
+    if (!stream)
+        return errno == ENOENT || errno == ENOTDIR ? 0
+                                                   : file_reject(path, errno);
+    errno = 0;
     rc = ini_parse_file(stream, file_value_take, file);
+    error = ferror(stream) ? errno : 0;
     fclose(stream);
     if (file->no_memory || rc == -2)
         return -ENOMEM;
+    if (error)
+        return file_reject(path, error);
     if (!rc)
         return 0;
     snprintf(line, sizeof(line), "%d", rc);
