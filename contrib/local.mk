@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += contrib/mesh-env
+EXTRA_DIST += contrib/mesh-env contrib/packages contrib/test

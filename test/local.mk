@@ -1,13 +1,54 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Unit tests: one program per file of test/unit, each linked with the common
-# library only.  Exit status 77 counts as skipped.
-unit_tests =
+# library.  Exit status 77 counts as skipped.
+unit_tests = \
+	test/unit/test_addr \
+	test/unit/test_gid \
+	test/unit/test_log \
+	test/unit/test_node \
+	test/unit/test_qp \
+	test/unit/test_settings
 check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)
 
 AM_CPPFLAGS += $(CMOCKA_CFLAGS)
 LDADD = libmeshcommon.la $(CMOCKA_LIBS)
 
+# Tests that replace libibverbs by a fake of it.
+fake_verbs = test/unit/fake_verbs.c test/unit/fake_verbs.h
+FAKE_VERBS_WRAP = $(AM_LDFLAGS) \
+	-Wl,--wrap=ibv_get_device_list \
+	-Wl,--wrap=ibv_free_device_list \
+	-Wl,--wrap=ibv_open_device \
+	-Wl,--wrap=ibv_close_device \
+	-Wl,--wrap=ibv_query_device \
+	-Wl,--wrap=ibv_query_port \
+	-Wl,--wrap=_ibv_query_gid_table \
+	-Wl,--wrap=ibv_modify_qp
+EXTRA_DIST += test/unit/log_capture.h
+# begin: tests with fake verbs
+test_unit_test_gid_SOURCES = test/unit/test_gid.c $(fake_verbs)
+test_unit_test_gid_LDFLAGS = $(FAKE_VERBS_WRAP)
+test_unit_test_qp_SOURCES = test/unit/test_qp.c $(fake_verbs)
+test_unit_test_qp_LDFLAGS = $(FAKE_VERBS_WRAP)
+# end: tests with fake verbs
+
+# Parsers fed with arbitrary bytes, the same ones each time.
+fuzz_tests = test/fuzz/fuzz_oob_wire
+check_PROGRAMS += $(fuzz_tests)
+TESTS += $(fuzz_tests)
+fuzz_runner = test/fuzz/runner.c test/fuzz/fuzz.h
+test_fuzz_fuzz_oob_wire_SOURCES = test/fuzz/fuzz_oob_wire.c $(fuzz_runner)
+
+tree_tests = test/exports/test-exports test/exports/test-headers
+TESTS += $(tree_tests)
+EXTRA_DIST += $(tree_tests)
+
 AM_TESTS_ENVIRONMENT = \
 	MESH_TOP_SRCDIR='$(abs_top_srcdir)'; export MESH_TOP_SRCDIR; \
-	MESH_TOP_BUILDDIR='$(abs_top_builddir)'; export MESH_TOP_BUILDDIR;
+	MESH_TOP_BUILDDIR='$(abs_top_builddir)'; export MESH_TOP_BUILDDIR; \
+	CC='$(CC)'; export CC; \
+	MESH_CPPFLAGS='$(AM_CPPFLAGS) $(UCX_CFLAGS)'; export MESH_CPPFLAGS;
+
+# Needs the source of UCX, so it is no part of "make check".
+EXTRA_DIST += test/layout/run test/layout/layout.c test/layout/fields.def

@@ -3,14 +3,42 @@
 noinst_LTLIBRARIES += libmeshcommon.la
 
 libmeshcommon_la_SOURCES = \
+	src/common/addr.c \
 	src/common/addr.h \
+	src/common/gid.c \
 	src/common/gid.h \
+	src/common/lane.c \
 	src/common/lane.h \
+	src/common/lane_build.c \
+	src/common/lane_build.h \
+	src/common/log.c \
 	src/common/log.h \
+	src/common/neigh.c \
 	src/common/neigh.h \
+	src/common/netdev.c \
+	src/common/netdev.h \
+	src/common/node.c \
 	src/common/node.h \
+	src/common/oob.c \
 	src/common/oob.h \
+	src/common/oob_channel.c \
+	src/common/oob_channel.h \
+	src/common/oob_engine.h \
+	src/common/oob_fsm.c \
+	src/common/oob_fsm.h \
+	src/common/oob_listener.c \
+	src/common/oob_probe.c \
+	src/common/oob_proof.c \
+	src/common/oob_socket.c \
+	src/common/oob_socket.h \
+	src/common/oob_watch.c \
+	src/common/oob_wire.c \
+	src/common/oob_wire.h \
+	src/common/qp.c \
 	src/common/qp.h \
-	src/common/settings.h
+	src/common/settings.c \
+	src/common/settings.h \
+	src/common/wire_cursor.c \
+	src/common/wire_cursor.h
 libmeshcommon_la_LIBADD = $(IBVERBS_LIBS) $(NLROUTE_LIBS) $(NL_LIBS) \
 	$(SODIUM_LIBS) $(INIH_LIBS) -lpthread

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fake_verbs: verbs devices made by a test, put in place of libibverbs by
- * linker wrapping (see FAKE_VERBS_LDFLAGS where the tests are built).
+ * linker wrapping (see FAKE_VERBS_WRAP where the tests are built).
  *
  * Call fake_verbs_reset() after each test: it also asserts that everything
  * that was opened is closed.
