@@ -21,7 +21,8 @@ struct survey {
     struct mesh_lane *lanes; /* owned */
     unsigned count;
     unsigned room;
-    unsigned denied; /* devices that the process may not open */
+    unsigned denied;   /* devices that the process may not open */
+    unsigned left_out; /* devices and ports */
 };
 
 /* sysfs ------------------------------------------------------------------- */
@@ -118,7 +119,8 @@ static unsigned dir_count(const char *path)
 /* Ports ------------------------------------------------------------------- */
 
 /* The GIDs' netdev by the name that the kernel prints for any namespace. */
-static void foreign_report(const struct ibv_device *device, uint8_t port,
+static void foreign_report(struct survey *survey,
+                           const struct ibv_device *device, uint8_t port,
                            const struct mesh_gid *gids, unsigned count)
 {
     char path[PATH_MAX], name[IF_NAMESIZE + 1] = "?";
@@ -131,6 +133,7 @@ static void foreign_report(const struct ibv_device *device, uint8_t port,
                  device->ibdev_path, port, gids[i].index);
         line_read(path, name, sizeof(name));
     }
+    survey->left_out++;
     mesh_info("%s:%u is left out: its netdev %s is in another network "
               "namespace", device->name, port, name);
 }
@@ -202,7 +205,7 @@ static int port_survey(struct survey *survey, struct ibv_context *context,
         port.sysfs_netdev = port.parent;
     dev = mesh_lane_pick_netdev(&port, &survey->netdevs, &foreign);
     if (foreign) {
-        foreign_report(device, number, gids, gid_count);
+        foreign_report(survey, device, number, gids, gid_count);
         return 0;
     }
     mesh_lane_fill(&port, &survey->netdevs, dev, &lane);
@@ -226,6 +229,7 @@ static int port_read(struct survey *survey, struct ibv_context *context,
     if (rc == -ENOMEM)
         return rc;
     if (rc) {
+        survey->left_out++;
         mesh_info("%s:%u is left out: reading it failed: %s",
                   context->device->name, number, strerror(-rc));
         return 0;
@@ -235,36 +239,48 @@ static int port_read(struct survey *survey, struct ibv_context *context,
     return rc;
 }
 
-static int device_read(struct survey *survey, struct ibv_device *device)
+static struct ibv_context *device_open(struct survey *survey,
+                                       struct ibv_device *device)
 {
-    struct ibv_device_attr attr;
     struct ibv_context *context;
-    unsigned port;
-    int rc;
+    int error;
 
     if (device->transport_type == IBV_TRANSPORT_IWARP) {
+        survey->left_out++;
         mesh_info("%s is left out: iWARP, not RoCE", device->name);
-        return 0;
+        return NULL;
     }
     errno = 0;
     context = ibv_open_device(device);
-    if (!context) {
-        rc = errno;
-        survey->denied += rc == EACCES || rc == EPERM || rc == ENOENT;
-        mesh_info("%s is left out: it cannot be opened: %s", device->name,
-                  strerror(rc));
+    if (context)
+        return context;
+    error = errno;
+    survey->left_out++;
+    survey->denied += error == EACCES || error == EPERM || error == ENOENT;
+    mesh_info("%s is left out: it cannot be opened: %s", device->name,
+              strerror(error));
+    return NULL;
+}
+
+static int device_read(struct survey *survey, struct ibv_device *device)
+{
+    struct ibv_context *context = device_open(survey, device);
+    struct ibv_device_attr attr;
+    unsigned port;
+    int rc;
+
+    if (!context)
         return 0;
-    }
-    rc = -ibv_query_device(context, &attr);
+    rc = ibv_query_device(context, &attr);
     if (rc) {
+        survey->left_out++;
         mesh_info("%s is left out: reading it failed: %s", device->name,
-                  strerror(-rc));
+                  strerror(rc));
+        attr.phys_port_cnt = 0;
         rc = 0;
-        goto out;
     }
     for (port = 1; !rc && port <= attr.phys_port_cnt; port++)
         rc = port_read(survey, context, (uint8_t)port);
-out:
     ibv_close_device(context);
     return rc;
 }
@@ -283,8 +299,8 @@ static void denied_warn(unsigned devices, unsigned denied)
 static int devices_read(struct ibv_device **devices, const char *filter,
                         struct survey *survey)
 {
+    unsigned count, left_out, others = 0, i;
     const char **names;
-    unsigned count, i;
     int rc;
 
     for (count = 0; devices[count]; count++)
@@ -294,8 +310,10 @@ static int devices_read(struct ibv_device **devices, const char *filter,
         return -ENOMEM;
     rc = mesh_netdev_table_read(&survey->netdevs);
     for (i = 0; !rc && i < count; i++) {
-        names[i] = devices[i]->name;
+        left_out = survey->left_out;
         rc = device_read(survey, devices[i]);
+        if (survey->left_out != left_out)
+            names[others++] = devices[i]->name;
     }
     if (!rc) {
         denied_warn(count, survey->denied);
