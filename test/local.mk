@@ -4,7 +4,10 @@
 unit_tests = \
 	test/unit/test_addr \
 	test/unit/test_gid \
+	test/unit/test_lane \
 	test/unit/test_log \
+	test/unit/test_neigh \
+	test/unit/test_netdev \
 	test/unit/test_node \
 	test/unit/test_qp \
 	test/unit/test_settings
@@ -14,7 +17,7 @@ TESTS += $(unit_tests)
 AM_CPPFLAGS += $(CMOCKA_CFLAGS)
 LDADD = libmeshcommon.la $(CMOCKA_LIBS)
 
-# Tests that replace libibverbs by a fake of it.
+# Tests that replace functions, among them a fake of libibverbs.
 fake_verbs = test/unit/fake_verbs.c test/unit/fake_verbs.h
 FAKE_VERBS_WRAP = $(AM_LDFLAGS) \
 	-Wl,--wrap=ibv_get_device_list \
@@ -25,13 +28,19 @@ FAKE_VERBS_WRAP = $(AM_LDFLAGS) \
 	-Wl,--wrap=ibv_query_port \
 	-Wl,--wrap=_ibv_query_gid_table \
 	-Wl,--wrap=ibv_modify_qp
-EXTRA_DIST += test/unit/log_capture.h
-# begin: tests with fake verbs
+EXTRA_DIST += test/unit/log_capture.h test/unit/netns.h
+# begin: tests with fakes
 test_unit_test_gid_SOURCES = test/unit/test_gid.c $(fake_verbs)
 test_unit_test_gid_LDFLAGS = $(FAKE_VERBS_WRAP)
+test_unit_test_lane_SOURCES = test/unit/test_lane.c $(fake_verbs)
+test_unit_test_lane_LDFLAGS = $(FAKE_VERBS_WRAP) \
+	-Wl,--wrap=mesh_netdev_table_read
+test_unit_test_node_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=fopen \
+	-Wl,--wrap=gethostname
 test_unit_test_qp_SOURCES = test/unit/test_qp.c $(fake_verbs)
 test_unit_test_qp_LDFLAGS = $(FAKE_VERBS_WRAP)
-# end: tests with fake verbs
+# end: tests with fakes
 
 # Parsers fed with arbitrary bytes, the same ones each time.
 fuzz_tests = test/fuzz/fuzz_oob_wire
