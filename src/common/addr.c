@@ -49,8 +49,8 @@ int mesh_addr_parse(const char *text, struct mesh_addr *addr_p)
     else
         return -EINVAL;
     addr.prefix_len = (uint8_t)bits_max(addr.family);
-    if (slash && prefix_len_parse(slash + 1, bits_max(addr.family),
-                                  &addr.prefix_len))
+    if (slash &&
+        prefix_len_parse(slash + 1, bits_max(addr.family), &addr.prefix_len))
         return -EINVAL;
     *addr_p = addr;
     return 0;
@@ -74,20 +74,17 @@ bool mesh_addr_equal(const struct mesh_addr *a, const struct mesh_addr *b)
            !memcmp(a->bytes, b->bytes, bits_max(a->family) / 8);
 }
 
-bool mesh_addr_same_prefix(const struct mesh_addr *a,
-                           const struct mesh_addr *b)
+bool mesh_addr_same_prefix(const struct mesh_addr *a, const struct mesh_addr *b)
 {
     unsigned whole = a->prefix_len / 8;
     unsigned rest = a->prefix_len % 8;
 
     if (!bits_max(a->family) || a->family != b->family ||
-        a->prefix_len != b->prefix_len ||
-        a->prefix_len > bits_max(a->family))
+        a->prefix_len != b->prefix_len || a->prefix_len > bits_max(a->family))
         return false;
     if (memcmp(a->bytes, b->bytes, whole))
         return false;
-    return !rest ||
-           !((a->bytes[whole] ^ b->bytes[whole]) >> (8 - rest));
+    return !rest || !((a->bytes[whole] ^ b->bytes[whole]) >> (8 - rest));
 }
 
 bool mesh_addr_is_link_local(const struct mesh_addr *addr)

@@ -35,14 +35,17 @@ int mesh_gid_table_read(struct ibv_context *context, uint8_t port,
 
 /*
  * Finds the entry with this value and netdev (ifindex 0: any), RoCE v2 before
- * v1.  index_override >= 0 demands that entry and fails when it does not hold
- * such a GID of this family.  -ENOENT when there is none.
+ * v1.  index_override >= 0 demands that entry, whatever its value and type, and
+ * fails (logged) when it is empty (-ENOENT), of another address family than
+ * value (-EAFNOSUPPORT) or of another netdev (-ENODEV).  -ENOENT when there
+ * is none.
  */
 int mesh_gid_find(const struct mesh_gid *gids, unsigned count,
                   const union ibv_gid *value, int ifindex, int index_override,
                   const struct mesh_gid **gid_p);
 
-/* Order of preference: RoCE v2 before v1, routable before fe80. <0: a first. */
+/* Order of preference: routable before fe80, then RoCE v2 before v1, then the
+ * lower index. <0: a first. */
 int mesh_gid_compare(const struct mesh_gid *a, const struct mesh_gid *b);
 
 /* "::ffff:10.0.0.1" */

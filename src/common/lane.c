@@ -135,7 +135,8 @@ static void foreign_report(struct survey *survey,
     }
     survey->left_out++;
     mesh_info("%s:%u is left out: its netdev %s is in another network "
-              "namespace", device->name, port, name);
+              "namespace",
+              device->name, port, name);
 }
 
 static int lane_add(struct survey *survey, const struct mesh_lane *lane)

@@ -36,7 +36,8 @@ struct mesh_lane {
     unsigned addr_count;
     struct mesh_addr addrs[MESH_LANE_MAX_ADDRS];
     /* Position of this lane among the node's lanes that have an address in
-     * the same prefix as addrs[0], in order of identity, and their number. */
+     * the same prefix as addrs[0], in order of identity, and their number,
+     * counted before the filter. Without address: 0 of 1. */
     unsigned twin_index;
     unsigned twin_count;
 };

@@ -123,7 +123,8 @@ static void addrs_fill(const struct mesh_lane_port *port,
             continue;
         if (lane->addr_count == MESH_LANE_MAX_ADDRS) {
             mesh_info("%s has more than %d addresses with a GID; the rest is "
-                      "not used", lane->netdev, MESH_LANE_MAX_ADDRS);
+                      "not used",
+                      lane->netdev, MESH_LANE_MAX_ADDRS);
             return;
         }
         lane->addrs[lane->addr_count++] = entry->addr;
@@ -195,7 +196,7 @@ void mesh_lane_fill(const struct mesh_lane_port *port,
         .port = port->port,
         .up = port->active && dev && dev->running,
         .ethernet = port->ethernet,
-        .active_mtu = 128u << port->active_mtu,
+        .active_mtu = port->active_mtu ? 128u << port->active_mtu : 0,
         .speed_mbps = port_speed(port->active_speed, port->active_width),
         .numa_node = -1,
         .twin_count = 1,
@@ -322,11 +323,12 @@ static void unknown_report(const char *name, size_t len, const char *filter,
     unsigned i;
 
     for (i = 0; i < count && at + sizeof(label) + 2 < sizeof(there); i++)
-        at += (size_t)snprintf(there + at, sizeof(there) - at, "%s%s",
-                               at ? ", " : "",
-                               mesh_lane_label(&lanes[i], label));
+        at +=
+            (size_t)snprintf(there + at, sizeof(there) - at, "%s%s",
+                             at ? ", " : "", mesh_lane_label(&lanes[i], label));
     mesh_error("'%.*s' in the lane filter '%s' names no RDMA device and no "
-               "netdev of one; there are: %s", (int)len, name, filter, there);
+               "netdev of one; there are: %s",
+               (int)len, name, filter, there);
 }
 
 int mesh_lanes_filter(const char *filter, const char *const *others,

@@ -10,8 +10,8 @@
 #define LINE_LEN 1024
 #define CUT_MARK " [cut]"
 
-static void stderr_write(void *arg, enum mesh_log_level level,
-                         const char *file, unsigned line, const char *text)
+static void stderr_write(void *arg, enum mesh_log_level level, const char *file,
+                         unsigned line, const char *text)
 {
     static const char *const names[] = {"ERROR", "WARN", "INFO", "DEBUG"};
 

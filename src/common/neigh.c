@@ -13,9 +13,9 @@ static const char *state_name(int state)
         int state;
         const char *name;
     } names[] = {
-        {NUD_PERMANENT, "PERMANENT"}, {NUD_NOARP, "NOARP"},
-        {NUD_REACHABLE, "REACHABLE"}, {NUD_PROBE, "PROBE"},
-        {NUD_DELAY, "DELAY"},         {NUD_STALE, "STALE"},
+        {NUD_PERMANENT, "PERMANENT"},   {NUD_NOARP, "NOARP"},
+        {NUD_REACHABLE, "REACHABLE"},   {NUD_PROBE, "PROBE"},
+        {NUD_DELAY, "DELAY"},           {NUD_STALE, "STALE"},
         {NUD_INCOMPLETE, "INCOMPLETE"}, {NUD_FAILED, "FAILED"},
     };
     size_t i;

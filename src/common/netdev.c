@@ -53,16 +53,15 @@ static int table_fill(struct nl_cache *links, struct nl_cache *addrs,
     struct nl_object *object;
 
     /* One more each: calloc(0) may answer NULL. */
-    table->devs = calloc((size_t)nl_cache_nitems(links) + 1,
-                         sizeof(*table->devs));
-    table->addrs = calloc((size_t)nl_cache_nitems(addrs) + 1,
-                          sizeof(*table->addrs));
+    table->devs =
+        calloc((size_t)nl_cache_nitems(links) + 1, sizeof(*table->devs));
+    table->addrs =
+        calloc((size_t)nl_cache_nitems(addrs) + 1, sizeof(*table->addrs));
     if (!table->devs || !table->addrs)
         return -ENOMEM;
     for (object = nl_cache_get_first(links); object;
          object = nl_cache_get_next(object))
-        dev_fill((struct rtnl_link *)object,
-                 &table->devs[table->dev_count++]);
+        dev_fill((struct rtnl_link *)object, &table->devs[table->dev_count++]);
     for (object = nl_cache_get_first(addrs); object;
          object = nl_cache_get_next(object)) {
         if (addr_fill((struct rtnl_addr *)object,

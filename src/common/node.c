@@ -70,7 +70,8 @@ static int id_override_parse(const char *text, uint64_t *id_p)
     }
     if (text[i] || i != 16 || !strtoull(text, NULL, 16)) {
         mesh_error("MESH_NODE_ID is '%s': 16 hex digits, not all 0, are "
-                   "needed", text);
+                   "needed",
+                   text);
         return -EINVAL;
     }
     *id_p = strtoull(text, NULL, 16);

@@ -99,8 +99,9 @@ static int shown_len(const char *text, size_t max)
 {
     size_t len;
 
-    for (len = 0; len < max && (unsigned char)text[len] >= 0x20 &&
-                  text[len] != 0x7f; len++)
+    for (len = 0;
+         len < max && (unsigned char)text[len] >= 0x20 && text[len] != 0x7f;
+         len++)
         ;
     return (int)len;
 }
@@ -124,8 +125,8 @@ void mesh_qp_explain(int error, const char *what, const char *peer_node,
              "remote GID %s (%s), netdev %s, neighbour %s; %s",
              shown_len(local->lane, sizeof(local->lane)), local->lane,
              shown_len(peer_node, MESH_NODE_NAME_LEN), peer_node,
-             shown_len(remote->lane, sizeof(remote->lane)), remote->lane,
-             what, cause, mesh_gid_format(&local->gid, local_gid),
+             shown_len(remote->lane, sizeof(remote->lane)), remote->lane, what,
+             cause, mesh_gid_format(&local->gid, local_gid),
              mesh_gid_type_name(local->gid_type),
              mesh_gid_format(&remote->gid, remote_gid),
              mesh_gid_type_name(remote->gid_type), netdev,
@@ -153,8 +154,8 @@ struct attempt {
 static int fail(const struct attempt *a, int error, const char *what,
                 const char *hint)
 {
-    mesh_qp_explain(error, what, a->peer_node, a->local, a->remote,
-                    a->ifindex, hint, a->text);
+    mesh_qp_explain(error, what, a->peer_node, a->local, a->remote, a->ifindex,
+                    hint, a->text);
     return -error;
 }
 
@@ -180,15 +181,18 @@ static int ends_check(const struct attempt *a)
     mesh_addr_from_gid(&local->gid, &here);
     mesh_addr_from_gid(&remote->gid, &there);
     if (here.family != there.family)
-        return fail(a, EAFNOSUPPORT, "GIDs of two address families", "give "
+        return fail(a, EAFNOSUPPORT, "GIDs of two address families",
+                    "give "
                     "both ends an IPv4 or both an IPv6 address");
     if (local->gid_type != remote->gid_type)
         return fail(a, EPROTOTYPE, "GIDs of two RoCE versions",
                     "let both ends use RoCE v2");
     if (!remote->qpn || remote->qpn > QPN_MAX || local->mtu < 256 ||
         remote->mtu < 256)
-        return fail(a, EPROTO, "the peer's queue pair number or an MTU is "
-                    "out of range", "both nodes need the same version of "
+        return fail(a, EPROTO,
+                    "the peer's queue pair number or an MTU is "
+                    "out of range",
+                    "both nodes need the same version of "
                     "this software");
     return 0;
 }
@@ -214,17 +218,22 @@ static int device_read(struct attempt *a)
 }
 
 /* The GIDs that are there, for the message of one that is not. */
-static void gids_list(const struct mesh_gid *gids, unsigned count,
-                      int ifindex, char *text, size_t room)
+static void gids_list(const struct mesh_gid *gids, unsigned count, int ifindex,
+                      char *text, size_t room)
 {
     char gid[MESH_GID_TEXT_LEN];
     size_t at = 0;
     unsigned i;
 
     snprintf(text, room, "no GID");
-    for (i = 0; i < count && at + sizeof(gid) + 24 < room; i++) {
+    for (i = 0; i < count; i++) {
         if (ifindex && gids[i].ifindex && gids[i].ifindex != ifindex)
             continue;
+        /* Room for the longest entry: index, GID and type. */
+        if (at + sizeof(gid) + 32 > room) {
+            snprintf(text + at, room - at, ", ...");
+            return;
+        }
         at += (size_t)snprintf(text + at, room - at, "%s[%u] %s (%s)",
                                at ? ", " : "", gids[i].index,
                                mesh_gid_format(&gids[i].raw, gid),
@@ -239,15 +248,18 @@ static int gid_missing(const struct attempt *a, const struct mesh_gid *gids,
 
     gids_list(gids, count, a->ifindex, there, sizeof(there));
     if (a->config->gid_index >= 0) {
-        snprintf(what, sizeof(what), "GID index %d is demanded and does not "
+        snprintf(what, sizeof(what),
+                 "GID index %d is demanded and does not "
                  "hold the local GID; the port has %s",
                  a->config->gid_index, there);
-        return fail(a, error, what, "unset the GID index, it differs by node "
+        return fail(a, error, what,
+                    "unset the GID index, it differs by node "
                     "and changes");
     }
     snprintf(what, sizeof(what), "the local GID vanished; the port has %s",
              there);
-    return fail(a, error, what, "the address was removed from the netdev: "
+    return fail(a, error, what,
+                "the address was removed from the netdev: "
                 "put it back, or connect again with the new one");
 }
 
@@ -315,17 +327,19 @@ static int to_rtr(const struct attempt *a)
         .rq_psn = a->remote->psn & QPN_MAX,
         .max_dest_rd_atomic = rd_atomic_cut(a, a->device.max_qp_rd_atom),
         .min_rnr_timer = a->config->min_rnr_timer,
-        .ah_attr = {
-            .is_global = 1,
-            .port_num = a->local->port,
-            .sl = a->config->service_level,
-            .grh = {
-                .dgid = a->remote->gid,
-                .sgid_index = (uint8_t)a->sgid_index,
-                .hop_limit = a->config->hop_limit,
-                .traffic_class = a->config->traffic_class,
+        .ah_attr =
+            {
+                .is_global = 1,
+                .port_num = a->local->port,
+                .sl = a->config->service_level,
+                .grh =
+                    {
+                        .dgid = a->remote->gid,
+                        .sgid_index = (uint8_t)a->sgid_index,
+                        .hop_limit = a->config->hop_limit,
+                        .traffic_class = a->config->traffic_class,
+                    },
             },
-        },
     };
     int rc;
 
@@ -378,8 +392,10 @@ int mesh_qp_connect(struct ibv_qp *qp, const struct mesh_qp_end *local,
     if (!rc)
         rc = gid_resolve(&a);
     if (!rc && a.sgid_index > UINT8_MAX)
-        rc = fail(&a, ERANGE, "the GID's index is above 255, which verbs "
-                  "cannot name", "remove unused addresses from the netdev");
+        rc = fail(&a, ERANGE,
+                  "the GID's index is above 255, which verbs "
+                  "cannot name",
+                  "remove unused addresses from the netdev");
     if (!rc)
         rc = to_rtr(&a);
     if (!rc)

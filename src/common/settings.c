@@ -48,8 +48,7 @@ static bool warn_first(const char *name, const char *value)
 static int bool_parse(const char *text, bool *value_p)
 {
     static const char *const words[][2] = {
-        {"n", "y"}, {"no", "yes"}, {"off", "on"}, {"0", "1"},
-        {"false", "true"},
+        {"n", "y"}, {"no", "yes"}, {"off", "on"}, {"0", "1"}, {"false", "true"},
     };
     size_t i, j;
 
@@ -65,8 +64,7 @@ static int bool_parse(const char *text, bool *value_p)
 }
 
 /* A decimal number; *end_p gets what follows it. */
-static int number_parse(const char *text, const char **end_p,
-                        int64_t *value_p)
+static int number_parse(const char *text, const char **end_p, int64_t *value_p)
 {
     const char *digits = text + (*text == '-' || *text == '+');
     char *end;
@@ -88,12 +86,9 @@ struct unit {
 };
 
 static const struct unit size_units[] = {
-    {"", 1},         {"b", 1},
-    {"k", 1LL << 10}, {"kb", 1LL << 10},
-    {"m", 1LL << 20}, {"mb", 1LL << 20},
-    {"g", 1LL << 30}, {"gb", 1LL << 30},
-    {"t", 1LL << 40}, {"tb", 1LL << 40},
-    {NULL, 0},
+    {"", 1},          {"b", 1},          {"k", 1LL << 10}, {"kb", 1LL << 10},
+    {"m", 1LL << 20}, {"mb", 1LL << 20}, {"g", 1LL << 30}, {"gb", 1LL << 30},
+    {"t", 1LL << 40}, {"tb", 1LL << 40}, {NULL, 0},
 };
 
 static const struct unit time_units[] = {
@@ -113,9 +108,8 @@ static int quantity_parse(const char *text, const struct unit *units,
     for (; units->name; units++) {
         if (strcasecmp(end, units->name))
             continue;
-        return __builtin_mul_overflow(value, units->factor, value_p)
-                   ? -EINVAL
-                   : 0;
+        return __builtin_mul_overflow(value, units->factor, value_p) ? -EINVAL
+                                                                     : 0;
     }
     return -EINVAL;
 }
@@ -223,8 +217,8 @@ static void allowed_format(const struct mesh_setting *setting, char *text,
         at += (size_t)snprintf(text + at, room - at, " or auto");
     if (setting->type == MESH_SETTING_CHOICE) {
         for (i = 0; setting->choices[i] && at < room; i++)
-            at += (size_t)snprintf(text + at, room - at, "%s %s",
-                                   i ? "," : "", setting->choices[i]);
+            at += (size_t)snprintf(text + at, room - at, "%s %s", i ? "," : "",
+                                   setting->choices[i]);
         return;
     }
     if (setting->min || setting->max)
@@ -290,7 +284,8 @@ static int file_read(const char *path, struct file_values *file)
     snprintf(line, sizeof(line), "%d", rc);
     if (warn_first(path, line))
         mesh_warn("%s, line %s: not of the form [section] or NAME = value; "
-                  "the line is ignored", path, line);
+                  "the line is ignored",
+                  path, line);
     return -EINVAL;
 }
 
@@ -322,7 +317,8 @@ static int one_load(const struct mesh_setting *setting, const char *prefix,
         allowed_format(setting, allowed, sizeof(allowed));
         if (warn_first(name, text))
             mesh_warn("%s is '%s' in %s: allowed is %s; the default %s is "
-                      "used", name, text, origin, allowed,
+                      "used",
+                      name, text, origin, allowed,
                       setting->value ? setting->value : "");
         rc = default_set(setting, dest);
         return rc ? rc : -EINVAL;

@@ -48,7 +48,8 @@ int mesh_settings_load(const struct mesh_setting *table, const char *prefix,
 /* Frees what mesh_settings_load allocated in dest. */
 void mesh_settings_release(const struct mesh_setting *table, void *dest);
 
-/* Parses one value. 0 or -EINVAL; not logged. */
+/* Parses one value into dest, where a STRING replaces and frees the one that
+ * is there (NULL: none). 0, -EINVAL or -ENOMEM; not logged. */
 int mesh_setting_parse(const struct mesh_setting *setting, const char *text,
                        void *dest);
 

@@ -27,8 +27,7 @@ int __wrap_ibv_query_port(struct ibv_context *context, uint8_t port,
 ssize_t __wrap__ibv_query_gid_table(struct ibv_context *context,
                                     struct ibv_gid_entry *entries, size_t max,
                                     uint32_t flags, size_t entry_size);
-int __wrap_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
-                         int mask);
+int __wrap_ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 
 static struct fake_device *device_of(struct ibv_context *context)
 {
@@ -163,7 +162,7 @@ struct fake_device *fake_device_add(const char *name, const char *path)
         .max_mtu = IBV_MTU_4096,
         .active_mtu = IBV_MTU_4096,
         .gid_tbl_len = FAKE_MAX_GIDS,
-        .active_width = 2, /* 4x */
+        .active_width = 2,  /* 4x */
         .active_speed = 32, /* 25 Gb/s */
         .link_layer = IBV_LINK_LAYER_ETHERNET,
     };

@@ -21,8 +21,13 @@ static struct mesh_addr make(const char *text)
 static void parse_and_format_agree(void **state)
 {
     static const char *const texts[] = {
-        "10.0.0.1/24", "172.31.100.1/30", "169.254.11.10/16", "0.0.0.0/0",
-        "fd00::1/64",  "fe80::1/128",     "::/0",
+        "10.0.0.1/24",
+        "172.31.100.1/30",
+        "169.254.11.10/16",
+        "0.0.0.0/0",
+        "fd00::1/64",
+        "fe80::1/128",
+        "::/0",
         "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff/128",
     };
     char text[MESH_ADDR_TEXT_LEN];
@@ -46,9 +51,20 @@ static void missing_length_is_full(void **state)
 static void bad_text_is_refused(void **state)
 {
     static const char *const texts[] = {
-        "", "/24", "10.0.0", "10.0.0.1/", "10.0.0.1/33", "10.0.0.1/-1",
-        "10.0.0.1/ 8", "10.0.0.1/8x", "10.0.0.1/0008", "fd00::1/129",
-        "fd00::1%eth0", " 10.0.0.1", "10.0.0.1/24/24", "host",
+        "",
+        "/24",
+        "10.0.0",
+        "10.0.0.1/",
+        "10.0.0.1/33",
+        "10.0.0.1/-1",
+        "10.0.0.1/ 8",
+        "10.0.0.1/8x",
+        "10.0.0.1/0008",
+        "fd00::1/129",
+        "fd00::1%eth0",
+        " 10.0.0.1",
+        "10.0.0.1/24/24",
+        "host",
         "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
     };
     struct mesh_addr addr, before;
@@ -153,8 +169,7 @@ static void sockaddr_has_scope_for_fe80_only(void **state)
     struct sockaddr_in *sin = (struct sockaddr_in *)&sa;
 
     (void)state;
-    assert_int_equal(mesh_addr_to_sockaddr(&four, 4711, 3, &sa),
-                     sizeof(*sin));
+    assert_int_equal(mesh_addr_to_sockaddr(&four, 4711, 3, &sa), sizeof(*sin));
     assert_int_equal(sin->sin_family, AF_INET);
     assert_int_equal(ntohs(sin->sin_port), 4711);
     assert_int_equal(ntohl(sin->sin_addr.s_addr), 0xac1e0101);

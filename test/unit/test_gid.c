@@ -184,12 +184,12 @@ static void fe80_never_wins(void **state)
 {
     const struct mesh_gid routable_v1 = {gid_of("10.0.0.1"), 3,
                                          MESH_GID_ROCE_V1, 5};
-    const struct mesh_gid routable_v2 = {gid_of("fd00::1"), 9,
-                                         MESH_GID_ROCE_V2, 5};
-    const struct mesh_gid local_v2 = {gid_of("fe80::1"), 0,
-                                      MESH_GID_ROCE_V2, 5};
-    const struct mesh_gid local_v1 = {gid_of("fe80::1"), 1,
-                                      MESH_GID_ROCE_V1, 5};
+    const struct mesh_gid routable_v2 = {gid_of("fd00::1"), 9, MESH_GID_ROCE_V2,
+                                         5};
+    const struct mesh_gid local_v2 = {gid_of("fe80::1"), 0, MESH_GID_ROCE_V2,
+                                      5};
+    const struct mesh_gid local_v1 = {gid_of("fe80::1"), 1, MESH_GID_ROCE_V1,
+                                      5};
 
     (void)state;
     assert_true(mesh_gid_compare(&routable_v2, &routable_v1) < 0);

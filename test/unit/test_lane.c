@@ -399,15 +399,13 @@ static void filter_keeps_and_excludes(void **state)
     filter_case(" ^ p0 ,p2", "p1");
     filter_case("^p0,p1,p2", "");
     for (i = 0; i < 4; i++) {
-        static const char *const bad[] = {"p", "mlx5_0:3", "p0,eth9",
-                                          "^rxe00"};
+        static const char *const bad[] = {"p", "mlx5_0:3", "p0,eth9", "^rxe00"};
 
         assert_int_equal(discover(bad[i]), -EINVAL);
         assert_int_equal(log_capture.count[MESH_LOG_ERROR], i + 1);
     }
     assert_non_null(strstr(log_capture.last[MESH_LOG_ERROR], "'rxe00'"));
-    assert_non_null(
-        strstr(log_capture.last[MESH_LOG_ERROR], "mlx5_0:2 (p1)"));
+    assert_non_null(strstr(log_capture.last[MESH_LOG_ERROR], "mlx5_0:2 (p1)"));
 }
 
 /* sysfs ------------------------------------------------------------------- */
@@ -442,8 +440,8 @@ static void bus_order_and_numa_come_from_sysfs(void **state)
         assert_int_equal(mkdir(bus[i], 0700), 0);
         assert_int_equal(symlink(bus[i], link), 0);
         file_put(bus[i], "numa_node", i ? "1\n" : "0\n");
-        device = lane_add(i ? "mlx5_1" : "mlx5_0", i ? "b" : "a", 5 + (int)i,
-                          NULL);
+        device =
+            lane_add(i ? "mlx5_1" : "mlx5_0", i ? "b" : "a", 5 + (int)i, NULL);
         strcpy(device->device.ibdev_path, ibdev[i]);
     }
     lane_add("rxe0", "c", 8, NULL);

@@ -76,8 +76,12 @@ static void controls_are_replaced(void **state)
     (void)state;
     assert_string_equal(logged("a\nb\tc\r\x1b[31md\x7f"), "a?b?c??[31md?");
     /* C1 controls: alone and as UTF-8 */
-    assert_string_equal(logged("a\x9b" "31m"), "a?31m");
-    assert_string_equal(logged("a\xc2\x9b" "31m"), "a??31m");
+    assert_string_equal(logged("a\x9b"
+                               "31m"),
+                        "a?31m");
+    assert_string_equal(logged("a\xc2\x9b"
+                               "31m"),
+                        "a??31m");
 }
 
 static void utf8_stays(void **state)
@@ -179,8 +183,8 @@ static void limit_passes_one_of_many_threads(void **state)
 
     (void)state;
     for (i = 0; i < LIMIT_THREADS; i++)
-        assert_int_equal(
-            pthread_create(&threads[i], NULL, limit_thread, &run), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, limit_thread, &run),
+                         0);
     for (i = 0; i < LIMIT_THREADS; i++)
         pthread_join(threads[i], NULL);
     assert_int_equal(run.passed, 1);

@@ -83,10 +83,10 @@ int main(void)
     };
 
     no_netns = netns_enter();
-    if (!no_netns && !(netns_ip("link add a0 type veth peer name b0") &&
-                       netns_ip("link set a0 up") &&
-                       netns_ip("link set b0 up") &&
-                       netns_ip("addr add 10.0.0.1/24 dev a0")))
+    if (!no_netns &&
+        !(netns_ip("link add a0 type veth peer name b0") &&
+          netns_ip("link set a0 up") && netns_ip("link set b0 up") &&
+          netns_ip("addr add 10.0.0.1/24 dev a0")))
         no_netns = "no veth interfaces here";
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

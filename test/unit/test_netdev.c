@@ -109,8 +109,8 @@ static void tentative_address_is_left_out(void **state)
 static int interfaces_make(void)
 {
     static const char *const commands[] = {
-        "link add a0 address 02:00:00:00:00:a0 mtu 4200 type veth peer "
-        "name b0",
+        "link add a0 mtu 4200 type veth peer name b0",
+        "link set a0 address 02:00:00:00:00:a0",
         "link add c0 type veth peer name d0",
         "link set a0 addrgenmode none",
         "link set b0 addrgenmode none",

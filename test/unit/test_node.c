@@ -115,8 +115,13 @@ static void empty_override_is_unset(void **state)
 static void bad_override_is_refused(void **state)
 {
     static const char *const bad[] = {
-        "1", "00000000000000af0", "0000000000000000", "0x000000000000af",
-        "00000000000000ag", " 0000000000000af", "-000000000000001",
+        "1",
+        "00000000000000af0",
+        "0000000000000000",
+        "0x000000000000af",
+        "00000000000000ag",
+        " 0000000000000af",
+        "-000000000000001",
     };
     struct mesh_node node = {.id = 5};
     size_t i;
@@ -135,7 +140,10 @@ static void bad_override_is_refused(void **state)
 static void boot_id_stands_in_with_one_warning(void **state)
 {
     static const char *const missing[] = {
-        NULL, "", "uninitialized\n", "00000000000000000000000000000000\n",
+        NULL,
+        "",
+        "uninitialized\n",
+        "00000000000000000000000000000000\n",
         "0123456789abcdef\n",
     };
     uint64_t first = id(), stand_in = 0;

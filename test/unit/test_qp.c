@@ -123,10 +123,10 @@ static void rtr_has_the_exact_attributes(void **state)
     assert_string_equal(fix.text, "");
     assert_int_equal(fix.mtu, 4096);
     assert_int_equal(fake_verbs.modify_count, 2);
-    assert_int_equal(rtr->mask,
-                     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-                         IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                         IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+    assert_int_equal(rtr->mask, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+                                    IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                    IBV_QP_MAX_DEST_RD_ATOMIC |
+                                    IBV_QP_MIN_RNR_TIMER);
     assert_int_equal(rtr->attr.qp_state, IBV_QPS_RTR);
     assert_int_equal(rtr->attr.path_mtu, IBV_MTU_4096);
     assert_int_equal(rtr->attr.dest_qp_num, 0x22);

@@ -123,8 +123,9 @@ static void missing_file_is_no_error(void **state)
     struct settings s;
 
     (void)state;
-    assert_int_equal(mesh_settings_load(table, "TM_", "/nonexistent/mesh.conf",
-                                        "mesh", &s), 0);
+    assert_int_equal(
+        mesh_settings_load(table, "TM_", "/nonexistent/mesh.conf", "mesh", &s),
+        0);
     mesh_settings_release(table, &s);
     assert_int_equal(log_capture.count[MESH_LOG_WARN], 0);
 }
@@ -217,11 +218,21 @@ static void bools(void **state)
 static void numbers(void **state)
 {
     static const char *const bad[] = {
-        "", "-2", "256", "1k", "0x10", " 1", "1 ", "--1", "+", "1.5",
-        "99999999999999999999", "automatic",
+        "",
+        "-2",
+        "256",
+        "1k",
+        "0x10",
+        " 1",
+        "1 ",
+        "--1",
+        "+",
+        "1.5",
+        "99999999999999999999",
+        "automatic",
     };
-    const struct mesh_setting no_auto = {"N", MESH_SETTING_INT, "0",
-                                         FIELD(number), 0, 0, NULL, ""};
+    const struct mesh_setting no_auto = {
+        "N", MESH_SETTING_INT, "0", FIELD(number), 0, 0, NULL, ""};
     struct settings s = {.number = 7};
     size_t i;
 
@@ -241,8 +252,8 @@ static void numbers(void **state)
 
 static void sizes(void **state)
 {
-    const struct mesh_setting free_size = {"N", MESH_SETTING_SIZE, "0",
-                                           FIELD(size), 0, 0, NULL, ""};
+    const struct mesh_setting free_size = {
+        "N", MESH_SETTING_SIZE, "0", FIELD(size), 0, 0, NULL, ""};
     struct settings s = {0};
 
     (void)state;
