@@ -72,7 +72,7 @@ ompi_hook_base_component_t mca_hook_mesh_component = {
             .mca_open_component = hook_mesh_open,
             .mca_close_component = hook_mesh_close,
         },
-    .hookm_data = {MCA_BASE_METADATA_PARAM_CHECKPOINT},
+    .hookm_data.param_field = MCA_BASE_METADATA_PARAM_CHECKPOINT,
     .hookm_mpi_init_bottom = hook_mesh_init_end,
     .hookm_mpi_init_error = hook_mesh_init_end,
 };
@@ -180,7 +180,7 @@ static bool hook_mesh_load(void)
 static const char *hook_mesh_var(const char *name, int *index_p,
                                  mca_base_var_source_t *source_p)
 {
-    char **value;
+    char **value = NULL;
 
     *index_p = mca_base_var_find("opal", "opal_common", "ucx", name);
     if (*index_p < 0 || mca_base_var_get_value(*index_p, &value, source_p,
