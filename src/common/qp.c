@@ -35,31 +35,32 @@ int mesh_qp_init(struct ibv_qp *qp, uint8_t port)
 
 /* Explanations ------------------------------------------------------------ */
 
-static uint32_t netdev_mtu(const char *name)
-{
-    struct ifreq request = {0};
-    int sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    uint32_t mtu = 0;
-
-    if (sock < 0)
-        return 0;
-    memcpy(request.ifr_name, name, strnlen(name, IF_NAMESIZE - 1));
-    if (!ioctl(sock, SIOCGIFMTU, &request))
-        mtu = (uint32_t)request.ifr_mtu;
-    close(sock);
-    return mtu;
-}
-
+/* "eth1 MTU 9000", and what keeps the netdev from working. */
 static void netdev_describe(int ifindex, char *text, size_t room)
 {
-    char name[IF_NAMESIZE];
+    struct ifreq request = {0};
+    const char *state = "";
+    unsigned mtu = 0;
+    int sock;
 
+    snprintf(text, room, "none");
     if (!ifindex)
-        snprintf(text, room, "none");
-    else if (!if_indextoname((unsigned)ifindex, name))
-        snprintf(text, room, "%d (not here)", ifindex);
-    else
-        snprintf(text, room, "%s MTU %u", name, netdev_mtu(name));
+        return;
+    snprintf(text, room, "%d (not here)", ifindex);
+    if (!if_indextoname((unsigned)ifindex, request.ifr_name))
+        return;
+    sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (sock >= 0 && !ioctl(sock, SIOCGIFMTU, &request))
+        mtu = (unsigned)request.ifr_mtu;
+    if (sock >= 0 && !ioctl(sock, SIOCGIFFLAGS, &request)) {
+        if (!(request.ifr_flags & IFF_UP))
+            state = " (down)";
+        else if (!(request.ifr_flags & IFF_RUNNING))
+            state = " (no carrier)";
+    }
+    if (sock >= 0)
+        close(sock);
+    snprintf(text, room, "%.15s MTU %u%s", request.ifr_name, mtu, state);
 }
 
 static const char *hint_by_error(int error)

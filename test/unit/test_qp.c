@@ -5,6 +5,7 @@
 #include "qp.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -334,6 +335,20 @@ static void hostile_names_stay_in_their_place(void **state)
     assert_null(strchr(fix.text, '\x1b'));
 }
 
+/* Leaves the process in an empty network namespace: the last test. */
+static void netdev_that_is_down_is_named(void **state)
+{
+    (void)state;
+    if (unshare(CLONE_NEWNET)) {
+        print_message("skipped: no own network namespace: %s\n",
+                      strerror(errno));
+        skip();
+    }
+    mesh_qp_explain(EHOSTUNREACH, "RTR failed", "n2", &fix.local, &fix.remote,
+                    LO_IFINDEX, NULL, fix.text);
+    says("netdev lo MTU 65536 (down), neighbour none");
+}
+
 #define TEST(_name) cmocka_unit_test_setup_teardown(_name, start, reset)
 
 int main(void)
@@ -356,6 +371,7 @@ int main(void)
         TEST(rts_failure_and_other_hints),
         TEST(explain_takes_other_causes),
         TEST(hostile_names_stay_in_their_place),
+        TEST(netdev_that_is_down_is_named),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
