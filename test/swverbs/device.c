@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The device list. It is read once per process; devices live until the
+ * process ends, as applications may keep them behind a freed list.
+ */
+#include "swverbs.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct swv_device *devices[SWV_MAX_DEVS];
+static int num_devices = -1;
+
+static struct swv_device *device_new(const struct swv_devcfg *cfg, int index)
+{
+    struct swv_device *d = calloc(1, sizeof(*d));
+
+    if (d == NULL)
+        return NULL;
+    d->cfg = *cfg;
+    d->index = index;
+    d->ibdev.node_type = IBV_NODE_CA;
+    d->ibdev.transport_type = IBV_TRANSPORT_IB;
+    strcpy(d->ibdev.name, cfg->name);
+    snprintf(d->ibdev.dev_name, sizeof(d->ibdev.dev_name), "uverbs%d", index);
+    snprintf(d->ibdev.dev_path, sizeof(d->ibdev.dev_path),
+             "/sys/class/infiniband_verbs/uverbs%d", index);
+    snprintf(d->ibdev.ibdev_path, sizeof(d->ibdev.ibdev_path),
+             "/sys/class/infiniband/%s", cfg->name);
+    return d;
+}
+
+static int list_load(void)
+{
+    struct swv_devcfg *cfg = calloc(SWV_MAX_DEVS, sizeof(*cfg));
+    int n, made = 0;
+
+    if (cfg == NULL)
+        return -ENOMEM;
+    n = swv_config_load(cfg, SWV_MAX_DEVS);
+    for (int i = 0; i < n; i++) {
+        devices[made] = device_new(&cfg[i], i);
+        if (devices[made] != NULL)
+            made++;
+    }
+    free(cfg);
+    return n < 0 ? n : made;
+}
+
+SWV_EXPORT struct ibv_device **ibv_get_device_list(int *num)
+{
+    struct ibv_device **list;
+
+    pthread_mutex_lock(&list_lock);
+    if (num_devices < 0)
+        num_devices = list_load();
+    pthread_mutex_unlock(&list_lock);
+    if (num != NULL)
+        *num = 0;
+    if (num_devices < 0) {
+        errno = -num_devices;
+        return NULL;
+    }
+    list = calloc((size_t)num_devices + 1, sizeof(*list));
+    if (list == NULL)
+        return NULL;
+    for (int i = 0; i < num_devices; i++)
+        list[i] = &devices[i]->ibdev;
+    if (num != NULL)
+        *num = num_devices;
+    return list;
+}
+
+SWV_EXPORT void ibv_free_device_list(struct ibv_device **list)
+{
+    free(list);
+}
+
+SWV_EXPORT const char *ibv_get_device_name(struct ibv_device *device)
+{
+    return device->name;
+}
+
+SWV_EXPORT int ibv_get_device_index(struct ibv_device *device)
+{
+    return ((struct swv_device *)device)->index;
+}
+
+/* EUI-64 of the netdev's MAC, as the kernel's Soft-RoCE does. */
+uint64_t swv_device_guid(const struct swv_device *dev)
+{
+    struct swv_netdev nd = {0};
+    uint8_t g[8];
+    uint64_t v;
+
+    if (swv_netdev_get(dev->cfg.netdev, &nd) != 0)
+        return 0;
+    g[0] = nd.mac[0] ^ 2;
+    g[1] = nd.mac[1];
+    g[2] = nd.mac[2];
+    g[3] = 0xff;
+    g[4] = 0xfe;
+    memcpy(g + 5, nd.mac + 3, 3);
+    memcpy(&v, g, 8);
+    return v;
+}
+
+SWV_EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
+{
+    return swv_device_guid((struct swv_device *)device);
+}

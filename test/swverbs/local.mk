@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Software verbs for tests: a library to preload, never installed.
+check_LTLIBRARIES = test/swverbs/libswverbs.la
+test_swverbs_libswverbs_la_SOURCES = \
+	test/swverbs/ah.c \
+	test/swverbs/config.c \
+	test/swverbs/conn.c \
+	test/swverbs/context.c \
+	test/swverbs/cq.c \
+	test/swverbs/cq_ex.c \
+	test/swverbs/device.c \
+	test/swverbs/event.c \
+	test/swverbs/modify.c \
+	test/swverbs/mr.c \
+	test/swverbs/netdev.c \
+	test/swverbs/port.c \
+	test/swverbs/post.c \
+	test/swverbs/progress.c \
+	test/swverbs/qp.c \
+	test/swverbs/query.c \
+	test/swverbs/requester.c \
+	test/swverbs/responder.c \
+	test/swverbs/retry.c \
+	test/swverbs/rq.c \
+	test/swverbs/sink.c \
+	test/swverbs/socket.c \
+	test/swverbs/state.c \
+	test/swverbs/swverbs.h \
+	test/swverbs/unsupported.c \
+	test/swverbs/util.c \
+	test/swverbs/wire.h \
+	test/swverbs/wrapi.c
+test_swverbs_libswverbs_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
+# The rpath makes libtool build a shared object of a library for tests.
+test_swverbs_libswverbs_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version \
+	-shared -rpath /nowhere \
+	-Wl,--version-script=$(srcdir)/test/swverbs/libswverbs.map
+test_swverbs_libswverbs_la_LIBADD = -lpthread
+EXTRA_DIST += test/swverbs/libswverbs.map test/swverbs/README.md

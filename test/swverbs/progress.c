@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What moves a context: its thread, and every poll of an empty completion
+ * queue. While the application polls, the thread only looks in now and then,
+ * so that the two don't fight for each packet.
+ */
+#include "swverbs.h"
+
+#include <errno.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_EVENTS   16
+#define BUSY_POLLS   32
+#define BUSY_WAIT_NS 100000
+
+static void run_timers(struct swv_ctx *c)
+{
+    uint64_t now = swv_now();
+
+    if (now < c->next_timer)
+        return;
+    c->next_timer = SWV_TIME_NEVER;
+    for (int i = 0; i < SWV_MAX_QPS; i++) {
+        struct swv_qp *qp = c->qps[i];
+
+        if (qp == NULL)
+            continue;
+        swv_req_tick(qp, now);
+        if (qp->rnr_until != 0)
+            swv_timer_arm(c, qp->rnr_until);
+        swv_timer_arm(c, qp->tick_at);
+    }
+}
+
+/* Something is due at `when`; the thread must not sleep past it. */
+void swv_timer_arm(struct swv_ctx *c, uint64_t when)
+{
+    uint64_t one = 1;
+
+    if (when < c->next_timer)
+        c->next_timer = when;
+    if (when >= c->thread_until)
+        return;
+    c->thread_until = 0;
+    if (write(c->wake_fd, &one, sizeof(one)) < 0)
+        swv_log("wake: %d", errno);
+}
+
+static void netlink_input(struct swv_ctx *c)
+{
+    char buf[8192];
+
+    while (recv(c->netlink_fd, buf, sizeof(buf), MSG_DONTWAIT) > 0)
+        ;
+    swv_port_refresh(c, true);
+}
+
+static void wake_input(struct swv_ctx *c)
+{
+    uint64_t count;
+
+    if (read(c->wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+        swv_log("wake: %d", errno);
+}
+
+static void handle(struct swv_ctx *c, struct epoll_event *ev)
+{
+    if (ev->data.ptr == &c->wake_fd)
+        wake_input(c);
+    else if (ev->data.ptr == &c->netlink_fd)
+        netlink_input(c);
+    else if (ev->data.ptr == &c->listen_fd)
+        swv_listen_accept(c);
+    else
+        swv_conn_event(ev->data.ptr, ev->events);
+}
+
+/* Takes what there is. Locked. Returns how many descriptors had something. */
+int swv_progress(struct swv_ctx *c)
+{
+    struct epoll_event ev[MAX_EVENTS];
+    int n = epoll_wait(c->epoll_fd, ev, MAX_EVENTS, 0);
+
+    for (int i = 0; i < n; i++)
+        handle(c, &ev[i]);
+    if (n <= 0)
+        swv_resp_flush_acks(c);
+    run_timers(c);
+    swv_conn_bury(c);
+    return n;
+}
+
+static int thread_timeout(struct swv_ctx *c)
+{
+    uint64_t now = swv_now(), ms;
+
+    if (c->next_timer == SWV_TIME_NEVER)
+        return -1;
+    if (c->next_timer <= now)
+        return 0;
+    ms = (c->next_timer - now) / SWV_MS + 1;
+    return ms < 10000 ? (int)ms : 10000;
+}
+
+static void *thread_main(void *arg)
+{
+    struct swv_ctx *c = arg;
+    struct epoll_event ev;
+    int timeout;
+
+    swv_lock(c);
+    while (!c->stop) {
+        timeout = thread_timeout(c);
+        c->thread_until = c->next_timer;
+        swv_unlock(c);
+        if (__atomic_exchange_n(&c->idle_polls, 0, __ATOMIC_RELAXED) >
+            BUSY_POLLS) {
+            struct pollfd p = {.fd = c->wake_fd, .events = POLLIN};
+            struct timespec ts = {0, BUSY_WAIT_NS};
+
+            ppoll(&p, 1, &ts, NULL);
+        } else
+            epoll_wait(c->epoll_fd, &ev, 1, timeout);
+        swv_lock(c);
+        c->thread_until = 0;
+        while (swv_progress(c) > 0)
+            ;
+    }
+    swv_unlock(c);
+    return NULL;
+}
+
+static int watch(struct swv_ctx *c, int *fd)
+{
+    struct epoll_event ev = {.events = EPOLLIN, .data.ptr = fd};
+
+    return epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, *fd, &ev) == 0 ? 0 : -errno;
+}
+
+static int netlink_open(void)
+{
+    struct sockaddr_nl nl = {.nl_family = AF_NETLINK};
+    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC,
+                    NETLINK_ROUTE);
+
+    if (fd < 0)
+        return -errno;
+    nl.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR;
+    if (bind(fd, (struct sockaddr *)&nl, sizeof(nl)) != 0) {
+        close(fd);
+        return -EADDRNOTAVAIL;
+    }
+    return fd;
+}
+
+static void fds_close(struct swv_ctx *c)
+{
+    int *fds[] = {&c->listen_fd, &c->netlink_fd, &c->wake_fd, &c->epoll_fd};
+
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+        if (*fds[i] >= 0)
+            close(*fds[i]);
+        *fds[i] = -1;
+    }
+}
+
+/* The application's signals are not for this thread. */
+static int thread_start(struct swv_ctx *c)
+{
+    sigset_t all, old;
+    int ret;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    ret = pthread_create(&c->thread, NULL, thread_main, c);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return -ret;
+}
+
+int swv_progress_start(struct swv_ctx *c)
+{
+    int ret = swv_listen_open(c);
+
+    if (ret != 0)
+        return ret;
+    c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    c->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    c->netlink_fd = netlink_open();
+    if (c->epoll_fd < 0 || c->wake_fd < 0 || c->netlink_fd < 0)
+        ret = -EMFILE;
+    if (ret == 0)
+        ret = watch(c, &c->listen_fd);
+    if (ret == 0)
+        ret = watch(c, &c->netlink_fd);
+    if (ret == 0)
+        ret = watch(c, &c->wake_fd);
+    if (ret == 0)
+        ret = thread_start(c);
+    if (ret != 0)
+        fds_close(c);
+    return ret;
+}
+
+void swv_progress_stop(struct swv_ctx *c)
+{
+    uint64_t one = 1;
+
+    swv_lock(c);
+    c->stop = true;
+    if (write(c->wake_fd, &one, sizeof(one)) < 0)
+        swv_log("wake: %d", errno);
+    swv_unlock(c);
+    pthread_join(c->thread, NULL);
+    swv_lock(c);
+    swv_resp_flush_acks(c);
+    while (!swv_list_empty(&c->conns))
+        swv_conn_close(swv_container(c->conns.next, struct swv_conn, link));
+    swv_conn_bury(c);
+    swv_unlock(c);
+    fds_close(c);
+}

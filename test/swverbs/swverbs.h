@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Software verbs for tests: the objects behind the libibverbs handles.
+ * Purpose: shared declarations of libswverbs.so. Thread rule: one mutex per
+ * context guards everything below the context; functions that need it held
+ * say "locked". Ownership: each object owns what it points to unless the
+ * field says borrowed.
+ */
+#ifndef SWVERBS_H
+#define SWVERBS_H
+
+#include <infiniband/verbs.h>
+#include <net/if.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "wire.h"
+
+/* verbs.h wraps these in macros; this library defines the functions. */
+#undef ibv_get_device_list
+#undef ibv_query_port
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+#define SWV_EXPORT      __attribute__((visibility("default")))
+#define SWV_MAX_SGE     16
+#define SWV_MAX_INLINE  512
+#define SWV_MAX_WR      16384
+#define SWV_MAX_CQE     (1 << 20)
+#define SWV_MAX_RD      16
+#define SWV_MAX_GIDS    64
+#define SWV_MAX_DEVS    32
+#define SWV_MAX_MSG     0x80000000u
+#define SWV_SLOT_BITS   11
+#define SWV_QP_IDX_BITS 13
+#define SWV_MAX_QPS     (1 << SWV_QP_IDX_BITS)
+#define SWV_RBUF        65536
+#define SWV_MS          1000000ull
+#define SWV_TIME_NEVER  UINT64_MAX
+
+#define swv_container(ptr, type, member) \
+    ((type *)((char *)(ptr)-offsetof(type, member)))
+
+struct swv_gid {
+    union ibv_gid gid;
+    bool used;
+    enum ibv_gid_type type;
+};
+
+struct swv_list {
+    struct swv_list *next, *prev;
+};
+
+/* What the configuration says about one device. */
+struct swv_devcfg {
+    char name[IBV_SYSFS_NAME_MAX];
+    char netdev[IFNAMSIZ];
+    char pci[64];
+    uint32_t speed_mbps;
+    uint64_t gid_holes; /* bit i: index i of the table stays empty */
+    int max_inline;
+    bool gid_v1, gid_v2;
+    bool infiniband; /* link layer */
+    bool own_gids;   /* gids[] instead of the netdev's addresses */
+    struct swv_gid gids[SWV_MAX_GIDS];
+    int num_gids;
+};
+
+struct swv_device {
+    struct ibv_device ibdev;
+    /* Providers look behind ibv_device for their own mark: never a match. */
+    void *not_a_provider[32];
+    struct swv_devcfg cfg;
+    int index;
+};
+
+/* What a netdev looks like now. */
+struct swv_netdev {
+    int ifindex;
+    int mtu;
+    bool running;
+    uint8_t mac[6];
+};
+
+struct swv_event_queue {
+    int fd; /* an eventfd that counts the queued events */
+    struct swv_list list;
+};
+
+struct swv_channel {
+    struct ibv_comp_channel ib;
+    struct swv_event_queue q;
+};
+
+struct swv_cqe {
+    struct ibv_wc wc;
+    struct swv_qp *qp; /* borrowed */
+    uint32_t sq_freed; /* send queue slots before this one are free again */
+    bool is_send, solicited;
+};
+
+struct swv_cq {
+    struct ibv_cq_ex ib; /* starts with the fields of struct ibv_cq */
+    struct swv_cqe *ring;
+    uint32_t head, tail, cap;
+    int armed; /* 0 no, 1 any, 2 solicited only */
+    bool overrun;
+    uint32_t refs;
+    struct swv_list events; /* of its own, for the ack count */
+    uint32_t async_taken;
+    uint32_t events_taken;
+};
+
+struct swv_rqe {
+    uint64_t wr_id;
+    int nsge;
+    struct ibv_sge sge[SWV_MAX_SGE];
+};
+
+struct swv_rq {
+    struct swv_rqe *ring;
+    uint32_t head, tail, cap;
+    int max_sge;
+};
+
+struct swv_srq {
+    struct ibv_srq ib;
+    struct swv_rq rq;
+    uint32_t limit;
+    uint32_t refs;
+    uint32_t events_taken;
+};
+
+struct swv_pd {
+    struct ibv_pd ib;
+    uint32_t refs;
+};
+
+struct swv_mr {
+    struct ibv_mr ib;
+    uint64_t iova;
+    int access;
+};
+
+struct swv_sqe {
+    uint64_t wr_id;
+    enum ibv_wr_opcode opcode;
+    unsigned int flags;
+    uint32_t psn;
+    uint32_t len;
+    uint32_t resp_off;
+    enum ibv_wc_status status; /* decided already, not SUCCESS: the end */
+    bool checked, resp_done;
+    uint8_t op;
+    uint8_t *inl; /* SWV max_inline bytes, part of the queue's block */
+    struct swv_hdr hdr;
+    int nsge;
+    struct ibv_sge sge[SWV_MAX_SGE];
+};
+
+struct swv_sq {
+    struct swv_sqe *ring;
+    uint8_t *inl_block;
+    uint32_t cap;
+    uint32_t freed, head, next, tail; /* counters, not indices */
+    uint64_t tx_off;                  /* bytes of `next` already sent */
+    bool rewind;                      /* go back to head once `next` is out */
+    int max_sge, max_inline;
+    uint32_t reads; /* READs and atomics on the wire */
+};
+
+enum swv_conn_kind { SWV_CONN_TX, SWV_CONN_RX };
+
+/* Where a payload goes: a list of pieces, checked again at each step. */
+struct swv_sink {
+    struct ibv_sge sge[SWV_MAX_SGE];
+    int nsge, cur;
+    uint32_t off;      /* inside sge[cur] */
+    struct ibv_pd *pd; /* compared only, never followed */
+    int access;
+    uint32_t left;
+    bool discard, failed;
+};
+
+struct swv_read_job {
+    uint32_t psn, rkey, len, off;
+    uint64_t addr;
+};
+
+struct swv_conn {
+    struct swv_list link; /* in ctx->conns */
+    struct swv_ctx *ctx;  /* borrowed */
+    struct swv_qp *qp;    /* borrowed; TX only */
+    enum swv_conn_kind kind;
+    int fd;
+    bool connected, want_out, dead;
+    /* RX: from the peer's HELLO */
+    uint32_t src_qpn, dst_qpn, path_mtu;
+    union ibv_gid src_gid;
+    bool hello;
+    /* the frame being received */
+    struct swv_hdr cur;
+    bool in_payload;
+    struct swv_sink sink;
+    uint64_t rx_bytes;
+    uint32_t rpos, rlen;
+    uint8_t *rbuf;
+    /* what waits to be sent besides requests */
+    uint8_t *obuf;
+    size_t opos, olen, ocap;
+    struct swv_read_job jobs[SWV_MAX_RD + 1];
+    uint32_t job_head, job_tail;
+};
+
+struct swv_atomic_done {
+    uint32_t psn;
+    uint64_t value;
+    bool valid;
+};
+
+struct swv_resp {
+    uint32_t psn; /* expected next */
+    bool nak_sent;
+    bool ack_due, in_ack_list;
+    struct swv_rqe cur;
+    bool has_cur;
+    bool cur_bad; /* cur's memory failed its check */
+    struct swv_atomic_done done[SWV_MAX_RD];
+    uint32_t done_next;
+    struct swv_conn *conn; /* borrowed: the one the peer uses now */
+};
+
+struct swv_qp {
+    struct ibv_qp_ex ib;
+    struct swv_ctx *ctx; /* borrowed */
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+    struct swv_sq sq;
+    struct swv_rq rq;
+    struct swv_resp resp;
+    struct swv_conn *tx; /* borrowed from ctx->conns */
+    struct swv_list ack_link;
+    uint32_t idx;
+    uint32_t next_psn;  /* of the next posted request */
+    uint64_t tick_at;   /* retry tick, SWV_TIME_NEVER when idle */
+    uint64_t rnr_until; /* 0: not waiting */
+    uint64_t seen_progress, progress;
+    int retries, rnr_retries;
+    bool dropped; /* the peer said that nobody takes this */
+    bool comm_est, last_wqe;
+    bool cq_lost; /* a completion found its queue full */
+    bool sqd_notify;
+    union ibv_gid sgid;
+    uint32_t events_taken;
+    /* wr builder of struct ibv_qp_ex */
+    struct swv_wr_build *build;
+};
+
+struct swv_async {
+    struct swv_list link;
+    struct ibv_async_event ev;
+};
+
+struct swv_comp_ev {
+    struct swv_list link;    /* in the channel's queue */
+    struct swv_list cq_link; /* unused while free */
+    struct swv_cq *cq;       /* borrowed */
+};
+
+struct swv_ctx {
+    pthread_mutex_t lock;
+    pthread_cond_t acked;   /* an event was acknowledged */
+    struct swv_device *dev; /* borrowed */
+    struct swv_netdev nd;
+    bool admin_down; /* by fault */
+    bool removed;    /* by fault */
+    bool port_up;
+    int mtu_override;
+    struct swv_gid gids[SWV_MAX_GIDS];
+    int slot;
+    int listen_fd, netlink_fd, wake_fd, epoll_fd;
+    struct swv_event_queue async;
+    struct swv_mr **mrs;
+    uint32_t num_mrs;
+    uint8_t *mr_gen;
+    struct swv_qp *qps[SWV_MAX_QPS];
+    uint32_t qp_hint;
+    struct swv_list conns, graves, acks;
+    uint64_t next_timer, thread_until;
+    pthread_t thread;
+    bool stop;
+    unsigned int idle_polls; /* atomic: polls that found nothing */
+    unsigned int objects;
+    /* Must stay last but for nothing: the application holds &v.context. */
+    struct verbs_context v;
+};
+
+static inline struct swv_ctx *swv_ctx(struct ibv_context *c)
+{
+    return swv_container(c, struct swv_ctx, v.context);
+}
+
+static inline struct swv_qp *swv_qp(struct ibv_qp *qp)
+{
+    return (struct swv_qp *)qp;
+}
+
+static inline struct swv_cq *swv_cq(struct ibv_cq *cq)
+{
+    return (struct swv_cq *)cq;
+}
+
+static inline struct swv_srq *swv_srq(struct ibv_srq *srq)
+{
+    return (struct swv_srq *)srq;
+}
+
+static inline void swv_lock(struct swv_ctx *c)
+{
+    pthread_mutex_lock(&c->lock);
+}
+
+static inline void swv_unlock(struct swv_ctx *c)
+{
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* list.c-like helpers */
+static inline void swv_list_init(struct swv_list *l)
+{
+    l->next = l->prev = l;
+}
+
+static inline bool swv_list_empty(const struct swv_list *l)
+{
+    return l->next == l;
+}
+
+static inline void swv_list_add(struct swv_list *head, struct swv_list *e)
+{
+    e->prev = head->prev;
+    e->next = head;
+    head->prev->next = e;
+    head->prev = e;
+}
+
+static inline void swv_list_del(struct swv_list *e)
+{
+    e->prev->next = e->next;
+    e->next->prev = e->prev;
+    swv_list_init(e);
+}
+
+/* util.c */
+uint64_t swv_now(void);
+void swv_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+int swv_queue_init(struct swv_event_queue *q, int flags);
+void swv_queue_take(struct swv_event_queue *q);
+
+/* config.c: returns the number of devices, or -errno */
+int swv_config_load(struct swv_devcfg *cfg, int max);
+int swv_port_base(void);
+uint64_t swv_retry_floor(void);
+
+/* netdev.c */
+int swv_netdev_get(const char *name, struct swv_netdev *nd_p);
+int swv_netdev_gids(const struct swv_devcfg *cfg, const struct swv_netdev *nd,
+                    struct swv_gid *out, int max);
+enum ibv_mtu swv_mtu_enum(int netdev_mtu);
+bool swv_gid_is_v4(const union ibv_gid *gid);
+socklen_t swv_gid_sockaddr(const union ibv_gid *gid, int ifindex, int port,
+                           struct sockaddr_storage *ss_p);
+
+/* port.c, locked */
+void swv_port_refresh(struct swv_ctx *c, bool events);
+void swv_port_fill_gids(struct swv_ctx *c);
+int swv_port_mtu(struct swv_ctx *c);
+
+/* event.c, locked */
+void swv_async_port(struct swv_ctx *c, enum ibv_event_type type);
+void swv_async_qp(struct swv_qp *qp, enum ibv_event_type type);
+void swv_async_cq(struct swv_cq *cq, enum ibv_event_type type);
+void swv_async_srq(struct swv_srq *srq, enum ibv_event_type type);
+void swv_async_purge(struct swv_ctx *c, void *object);
+
+/* mr.c, locked. The memory behind a key, NULL when it may not be touched;
+ * pd NULL skips the protection domain (never done for real work). */
+void *swv_mr_range(struct swv_ctx *c, struct ibv_pd *pd, uint32_t key,
+                   uint64_t addr, uint64_t len, int access);
+struct swv_mr *swv_mr_find(struct swv_ctx *c, uint32_t key);
+
+/* cq.c, locked */
+void swv_cq_push(struct swv_cq *cq, const struct swv_cqe *cqe);
+void swv_cq_forget_qp(struct swv_cq *cq, struct swv_qp *qp);
+int swv_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+int swv_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+
+/* rq.c, locked */
+int swv_rq_init(struct swv_rq *rq, uint32_t cap, int max_sge);
+void swv_rq_free(struct swv_rq *rq);
+int swv_rq_post(struct swv_rq *rq, const struct ibv_recv_wr *wr);
+bool swv_rq_pop(struct swv_rq *rq, struct swv_rqe *rqe_p);
+bool swv_qp_take_recv(struct swv_qp *qp, struct swv_rqe *rqe_p);
+int swv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+                      struct ibv_recv_wr **bad);
+int swv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+                  struct ibv_recv_wr **bad);
+
+/* post.c */
+int swv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
+                  struct ibv_send_wr **bad);
+int swv_post_one(struct swv_qp *qp, const struct ibv_send_wr *wr);
+
+/* wrapi.c */
+void swv_wrapi_init(struct swv_qp *qp);
+void swv_wrapi_free(struct swv_qp *qp);
+
+/* qp.c, locked unless a verb */
+struct ibv_qp *swv_create_qp_ex(struct ibv_context *ctx,
+                                struct ibv_qp_init_attr_ex *attr);
+void swv_qp_error(struct swv_qp *qp);
+void swv_qp_fatal(struct swv_qp *qp, enum ibv_event_type ev);
+void swv_qp_flush_rq(struct swv_qp *qp);
+void swv_qp_flush_sq(struct swv_qp *qp);
+struct swv_qp *swv_qp_find(struct swv_ctx *c, uint32_t qpn);
+
+/* state.c: what the kernel checks before the driver sees a transition */
+int swv_state_check(enum ibv_qp_type type, enum ibv_qp_state cur,
+                    enum ibv_qp_state next, int mask);
+
+/* requester.c, locked */
+void swv_req_kick(struct swv_qp *qp);
+void swv_req_ack(struct swv_qp *qp, uint32_t psn);
+void swv_req_retire(struct swv_qp *qp);
+void swv_req_reset(struct swv_qp *qp);
+void swv_req_rewind(struct swv_qp *qp);
+void swv_req_tick(struct swv_qp *qp, uint64_t now);
+void swv_req_sqd(struct swv_qp *qp);
+void swv_req_arm(struct swv_qp *qp);
+bool swv_req_frame(struct swv_conn *conn);
+void swv_req_payload_done(struct swv_conn *conn);
+void swv_req_complete(struct swv_qp *qp, struct swv_sqe *sqe,
+                      enum ibv_wc_status status);
+static inline struct swv_sqe *swv_sqe(struct swv_qp *qp, uint32_t counter)
+{
+    return &qp->sq.ring[counter % qp->sq.cap];
+}
+
+/* retry.c, locked */
+uint64_t swv_retry_tick_ns(const struct swv_qp *qp);
+
+/* responder.c, locked. False: the connection is unusable. */
+bool swv_resp_frame(struct swv_conn *conn);
+void swv_resp_payload_done(struct swv_conn *conn);
+void swv_resp_flush_acks(struct swv_ctx *c);
+void swv_resp_reset(struct swv_qp *qp);
+
+/* sink.c, locked */
+void swv_sink_start(struct swv_conn *conn, struct ibv_pd *pd, int access,
+                    const struct ibv_sge *sge, int nsge, uint32_t skip,
+                    uint32_t len);
+void swv_sink_discard(struct swv_conn *conn, uint32_t len);
+void *swv_sink_piece(struct swv_conn *conn, uint32_t *len_p);
+void swv_sink_advance(struct swv_sink *s, uint32_t len);
+
+/* conn.c and socket.c, locked unless said */
+struct swv_conn *swv_conn_new(struct swv_ctx *c, enum swv_conn_kind kind,
+                              int fd);
+void swv_conn_close(struct swv_conn *conn);
+void swv_conn_bury(struct swv_ctx *c);
+void swv_conn_event(struct swv_conn *conn, uint32_t events);
+void swv_conn_want_out(struct swv_conn *conn, bool on);
+void swv_conn_put(struct swv_conn *conn, const struct swv_hdr *h,
+                  const void *data, uint32_t len);
+void swv_conn_flush(struct swv_conn *conn);
+void swv_conn_connect(struct swv_qp *qp);
+void swv_conn_hello(struct swv_conn *conn);
+void swv_conn_adopt(struct swv_qp *qp, int fd, uint32_t dest_qpn,
+                    enum ibv_mtu path_mtu);
+bool swv_conn_stalled(struct swv_conn *conn);
+int swv_listen_open(struct swv_ctx *c);
+void swv_listen_accept(struct swv_ctx *c);
+/* unlocked: may sleep up to a second; fd of the answered connection or -1 */
+int swv_resolve(const struct swv_device *dev, const union ibv_gid *sgid,
+                const union ibv_gid *dgid, uint32_t dqpn, int *fd_p);
+
+/* progress.c */
+int swv_progress_start(struct swv_ctx *c);
+void swv_progress_stop(struct swv_ctx *c);
+int swv_progress(struct swv_ctx *c);                  /* locked */
+void swv_timer_arm(struct swv_ctx *c, uint64_t when); /* locked */
+
+/* query.c */
+void swv_context_fill_ops(struct swv_ctx *c);
+void swv_unsupported_fill(struct verbs_context *v);
+int swv_query_device_ex(struct ibv_context *ctx,
+                        const struct ibv_query_device_ex_input *input,
+                        struct ibv_device_attr_ex *attr, size_t size);
+int swv_query_port_op(struct ibv_context *ctx, uint8_t port,
+                      struct ibv_port_attr *attr, size_t len);
+uint64_t swv_device_guid(const struct swv_device *dev);
+
+/* cq_ex.c */
+struct ibv_cq_ex *swv_create_cq_ex(struct ibv_context *ctx,
+                                   struct ibv_cq_init_attr_ex *attr);
+struct ibv_srq *swv_create_srq_ex(struct ibv_context *ctx,
+                                  struct ibv_srq_init_attr_ex *attr);
+
+#endif
