@@ -208,6 +208,20 @@ static void round_event(struct mesh_oob *oob, const struct epoll_event *event)
         source->ops->event(source, event->events);
 }
 
+static void round_calls(struct mesh_oob *oob)
+{
+    struct mesh_oob_call *call;
+
+    while ((call = oob->calls) != NULL) {
+        DL_DELETE(oob->calls, call);
+        pthread_mutex_unlock(&oob->mutex);
+        call->function(call->arg);
+        pthread_mutex_lock(&oob->mutex);
+        call->done = true;
+        pthread_cond_broadcast(&oob->idle);
+    }
+}
+
 /*
  * Deadlines come after events: when a callback took long, the answers that
  * came meanwhile are in the sockets and are not late.
@@ -231,9 +245,27 @@ static void *engine_run(void *arg)
             round_event(oob, &events[i]);
         if (count < ROUND_MAX && !oob->stop)
             round_deadlines(oob, now);
+        round_calls(oob);
     }
     pthread_mutex_unlock(&oob->mutex);
     return NULL;
+}
+
+void mesh_oob_run(struct mesh_oob *oob, void (*function)(void *arg), void *arg)
+{
+    struct mesh_oob_call call = {.function = function, .arg = arg};
+
+    if (on_thread(oob)) {
+        function(arg);
+        return;
+    }
+    if (!mesh_oob_lock(oob))
+        return;
+    DL_APPEND(oob->calls, &call);
+    mesh_oob_wake(oob);
+    while (!call.done)
+        pthread_cond_wait(&oob->idle, &oob->mutex);
+    mesh_oob_unlock(oob);
 }
 
 static int engine_descriptors(struct mesh_oob *oob)

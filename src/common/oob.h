@@ -21,6 +21,8 @@
  *
  * Threads: functions from any thread unless stated; callbacks run on the
  * engine's thread, never concurrently, and may take time there (modify-QP).
+ * The log sink is called with the engine's lock held: it must not wait for a
+ * thread that calls into this module.
  * Ownership: handles are the engine's; see each function.
  */
 #ifndef MESH_OOB_H
@@ -143,6 +145,13 @@ int mesh_oob_watch(struct mesh_oob *oob, int fd, void (*ready)(void *arg),
                    void *arg);
 /* When it returns on another thread, no callback of fd runs or will run. */
 void mesh_oob_unwatch(struct mesh_oob *oob, int fd);
+
+/*
+ * Calls function(arg) on the engine's thread, between callbacks, and returns
+ * when it is done; on the engine's thread it calls at once.  For closing what
+ * callbacks also close.
+ */
+void mesh_oob_run(struct mesh_oob *oob, void (*function)(void *arg), void *arg);
 
 /*
  * Who answers on this wire?  Tries all probes at the same time, each a TCP

@@ -40,10 +40,18 @@ struct mesh_oob_source {
     struct mesh_oob_source *timed_prev, *timed_next;
 };
 
+/* A function to run on the thread; lives in mesh_oob_run(). */
+struct mesh_oob_call {
+    void (*function)(void *arg); /* borrowed */
+    void *arg;                   /* borrowed */
+    bool done;
+    struct mesh_oob_call *prev, *next;
+};
+
 struct mesh_oob {
     pthread_t thread;
     pthread_mutex_t mutex;
-    pthread_cond_t idle; /* running changed */
+    pthread_cond_t idle; /* running changed, or a call is done */
     pid_t pid;
     int epoll_fd;
     int wake_fd;
@@ -51,6 +59,7 @@ struct mesh_oob {
     struct mesh_oob_source *sources; /* owned */
     struct mesh_oob_source *timed;   /* those of sources with a deadline */
     struct mesh_oob_source *garbage; /* owned, freed by the thread */
+    struct mesh_oob_call *calls;     /* borrowed, oldest first */
     const struct mesh_oob_source *running[2];
 };
 
