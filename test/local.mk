@@ -9,6 +9,8 @@ unit_tests = \
 	test/unit/test_neigh \
 	test/unit/test_netdev \
 	test/unit/test_node \
+	test/unit/test_oob \
+	test/unit/test_oob_wire \
 	test/unit/test_qp \
 	test/unit/test_settings
 check_PROGRAMS += $(unit_tests)
@@ -28,7 +30,7 @@ FAKE_VERBS_WRAP = $(AM_LDFLAGS) \
 	-Wl,--wrap=ibv_query_port \
 	-Wl,--wrap=_ibv_query_gid_table \
 	-Wl,--wrap=ibv_modify_qp
-EXTRA_DIST += test/unit/log_capture.h test/unit/netns.h
+EXTRA_DIST += test/unit/log_capture.h test/unit/netns.h test/unit/oob_sample.h
 # begin: tests with fakes
 test_unit_test_gid_SOURCES = test/unit/test_gid.c $(fake_verbs)
 test_unit_test_gid_LDFLAGS = $(FAKE_VERBS_WRAP)
@@ -48,6 +50,8 @@ check_PROGRAMS += $(fuzz_tests)
 TESTS += $(fuzz_tests)
 fuzz_runner = test/fuzz/runner.c test/fuzz/fuzz.h
 test_fuzz_fuzz_oob_wire_SOURCES = test/fuzz/fuzz_oob_wire.c $(fuzz_runner)
+
+include test/swverbs/local.mk
 
 tree_tests = test/exports/test-exports test/exports/test-headers
 TESTS += $(tree_tests)
