@@ -358,7 +358,13 @@ def main(argv):
     """The exit status of a command line."""
     arguments = _parse(argv)
     try:
-        return arguments.run(arguments)
+        status = arguments.run(arguments)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # Nobody reads any more; the interpreter must not try again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return client.EXIT_PIPE
     except (CommandError, OSError, kernel.KernelError, store.StoreError,
             topology.TopologyError, up.UpError, vm.MachineError) as error:
         print(f"mesh-lab: {error}", file=sys.stderr)

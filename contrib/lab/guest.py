@@ -83,6 +83,9 @@ for d in /sys/class/net/*; do
 {renames}
     esac
 done
+while read path value; do
+    echo "$value" >/proc/sys/$path || fail sysctl $path
+done <sysctls
 ip -batch links || fail links
 say devices
 rdma -b devices || fail "RDMA devices"
@@ -187,6 +190,8 @@ def files(lab_name, topology, node, shares):
         "etc/resolv.conf": "",
         "shares": _text(" ".join(share) for share in shares),
         "run/boot": boot_script(node),
+        "run/sysctls": _text(f"{key.replace('.', '/')} {value}"
+                             for key, value in node.sysctl.items()),
         "run/links": _text(_links(node)),
         "run/devices": _text(_devices(node)),
         "run/addresses": _text(_addresses(node)),

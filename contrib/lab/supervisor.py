@@ -51,6 +51,7 @@ def fork(fabric, fabric_name, directory, lock):
         os.close(control_w)
         os.close(report_r)
         try:
+            _close_others(control_r, report_w, lock)
             _Supervisor(fabric, fabric_name, directory).run(control_r,
                                                             report_w)
         except BaseException:  # pylint: disable=broad-except
@@ -60,6 +61,16 @@ def fork(fabric, fabric_name, directory, lock):
     for fd in (control_r, report_w, lock):
         os.close(fd)
     return Boot(pid, control_w, report_r)
+
+
+def _close_others(*kept):
+    """Closes what the caller's own parents left open: pipes, locks."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2 and int(name) not in kept:
+            try:
+                os.close(int(name))
+            except OSError:
+                pass
 
 
 class _Supervisor:

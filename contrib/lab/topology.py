@@ -16,14 +16,18 @@ lanes of port 1. A cable joins ports; where a port has more than one lane, or
 a cable more than two ends (a small switch), all their lanes share one wire.
 
 Optional keys:
-    cables[i][last]      an MTU: a number, or {"n1": 1500, "n2": 9000}
-    nodes.N.rxe          {"a0": "rxe3"}: RDMA device of a lane; the others get
-                         rxe0, rxe1, ... in the order of the netdevs' names
-    nodes.N.gid_holes    {"a0": 2}: so many addresses are added to the lane
-                         before its own ones and removed afterwards, which
-                         leaves holes in its GID table
-    noise, nodes.N.noise {"docker0": ["172.17.0.1/16"]}: interfaces that lead
-                         nowhere, on every node or on one
+    cables[i][last]         an MTU: a number, or {"n1": 1500, "n2": 9000}
+    nodes.N.rxe             {"a0": "rxe3"}: RDMA device of a lane; the others
+                            get rxe0, rxe1, ... in the netdevs' order
+    nodes.N.gid_holes       {"a0": 2}: so many addresses are added to the lane
+                            before its own ones and removed afterwards, which
+                            leaves holes in its GID table
+    noise, nodes.N.noise    {"docker0": ["172.17.0.1/16"]}: interfaces that
+                            lead nowhere, on every node or on one
+    sysctl, nodes.N.sysctl  {"net.ipv4.conf.all.arp_ignore": 1}: set before
+                            the lanes are up. None is set by default: twins
+                            on one wire then answer ARP for each other, as
+                            they do on real machines
 An explicit fe80:: address replaces the one the kernel would choose.
 Everything here is pure: no process, no socket, only the file is read.
 """
@@ -75,6 +79,7 @@ class Node:
         self.lanes = [Lane(netdev, addresses) for netdev, addresses
                       in sorted(spec.get("ifs", {}).items())]
         self.noise = _noise(spec.get("noise", {}))
+        self.sysctl = dict(spec.get("sysctl", {}))
         self._name_devices(spec.get("rxe", {}))
         for netdev, count in spec.get("gid_holes", {}).items():
             self.lane(netdev).gid_holes = int(count)
@@ -143,6 +148,7 @@ class Topology:
             raise TopologyError(f"between 1 and {MAX_NODES} nodes, please")
         for node in self.nodes.values():
             node.noise = {**_noise(spec.get("noise", {})), **node.noise}
+            node.sysctl = {**spec.get("sysctl", {}), **node.sysctl}
         self.cables = [self._cable(cable) for cable in spec["cables"]]
         self._check_mgmt()
 

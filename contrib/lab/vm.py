@@ -78,6 +78,7 @@ class VmFabric:
         self.directory = pathlib.Path(directory)
         self.given = options
         self.kernel = None
+        self.boot_image = None
 
     def options(self):
         """JSON that makes an equal fabric for the lab's other commands."""
@@ -100,6 +101,7 @@ class VmFabric:
             self.kernel = kernel.load(self.given["kernel"], say)
         else:
             self.kernel = kernel.find(say)
+        self.boot_image = self.kernel.boot_image()
         say(f"kernel {self.kernel.release}")
         busybox = pathlib.Path(_which("busybox")).read_bytes()
         base = image.base(self.kernel, busybox, guest.INIT)
@@ -150,7 +152,7 @@ class VmFabric:
             "-display", "none", "-monitor", "none",
             "-serial", f"file:{node.name}.console",
             "-qmp", f"unix:{node.name}.qmp,server=on,wait=off",
-            "-kernel", os.fspath(self.kernel.image), "-append", APPEND,
+            "-kernel", os.fspath(self.boot_image), "-append", APPEND,
             "-initrd", f"{node.name}.initrd", "-device", "virtio-rng-pci"]
         command += self._exports()
         command += _nic(guest.mac(node, 0), "mgmt", 1500,
