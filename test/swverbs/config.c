@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Which devices there are. A file (SWVERBS_CONFIG) has one device per line,
- *   device NAME netdev=NETDEV [speed=MBPS] [pci=ADDRESS] [link=ethernet|ib]
+ *   device NAME netdev=NETDEV [speed=MBPS] [pci=ADDRESS] [numa=NODE]
+ *          [link=ethernet|ib]
  *          [types=v2|v1|v1v2] [holes=0,3] [inline=BYTES]
  *   gid NAME INDEX ADDRESS v1|v2      (a table of its own, address by address)
  * Lines whose netdev is not in this network namespace are skipped, so one
@@ -35,6 +36,7 @@ static void cfg_init(struct swv_devcfg *c, const char *name)
     memset(c, 0, sizeof(*c));
     snprintf(c->name, sizeof(c->name), "%s", name);
     c->speed_mbps = 100000;
+    c->numa = -1;
     c->max_inline = SWV_MAX_INLINE;
     c->gid_v2 = true;
 }
@@ -62,6 +64,8 @@ static int cfg_set(struct swv_devcfg *c, const char *key, const char *v)
         c->speed_mbps = (uint32_t)strtoul(v, NULL, 10);
     else if (strcmp(key, "pci") == 0)
         snprintf(c->pci, sizeof(c->pci), "%s", v);
+    else if (strcmp(key, "numa") == 0)
+        c->numa = atoi(v);
     else if (strcmp(key, "link") == 0)
         c->infiniband = strcmp(v, "ib") == 0;
     else if (strcmp(key, "holes") == 0)

@@ -51,14 +51,47 @@ static int list_load(void)
     return n < 0 ? n : made;
 }
 
-SWV_EXPORT struct ibv_device **ibv_get_device_list(int *num)
-{
-    struct ibv_device **list;
+static __thread bool loading;
 
+/* Reading the configuration opens files, which may ask for devices again. */
+static void list_need(void)
+{
+    if (loading)
+        return;
+    loading = true;
     pthread_mutex_lock(&list_lock);
     if (num_devices < 0)
         num_devices = list_load();
     pthread_mutex_unlock(&list_lock);
+    loading = false;
+}
+
+/* NULL behind the last. */
+struct swv_device *swv_device_at(int i)
+{
+    list_need();
+    return i >= 0 && i < num_devices ? devices[i] : NULL;
+}
+
+/* The GID table as a freshly opened device has it. */
+void swv_device_gids(struct swv_device *dev, struct swv_gid *gids)
+{
+    struct swv_ctx *c = calloc(1, sizeof(*c));
+
+    memset(gids, 0, SWV_MAX_GIDS * sizeof(*gids));
+    if (c == NULL)
+        return;
+    c->dev = dev;
+    swv_port_refresh(c, false);
+    memcpy(gids, c->gids, sizeof(c->gids));
+    free(c);
+}
+
+SWV_EXPORT struct ibv_device **ibv_get_device_list(int *num)
+{
+    struct ibv_device **list;
+
+    list_need();
     if (num != NULL)
         *num = 0;
     if (num_devices < 0) {

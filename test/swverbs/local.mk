@@ -13,6 +13,7 @@ test_swverbs_libswverbs_la_SOURCES = \
 	test/swverbs/modify.c \
 	test/swverbs/mr.c \
 	test/swverbs/netdev.c \
+	test/swverbs/paths.c \
 	test/swverbs/port.c \
 	test/swverbs/post.c \
 	test/swverbs/progress.c \
@@ -26,6 +27,7 @@ test_swverbs_libswverbs_la_SOURCES = \
 	test/swverbs/socket.c \
 	test/swverbs/state.c \
 	test/swverbs/swverbs.h \
+	test/swverbs/sysfs.c \
 	test/swverbs/unsupported.c \
 	test/swverbs/util.c \
 	test/swverbs/wire.h \
@@ -35,5 +37,5 @@ test_swverbs_libswverbs_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 test_swverbs_libswverbs_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version \
 	-shared -rpath /nowhere \
 	-Wl,--version-script=$(srcdir)/test/swverbs/libswverbs.map
-test_swverbs_libswverbs_la_LIBADD = -lpthread
+test_swverbs_libswverbs_la_LIBADD = -lpthread -ldl
 EXTRA_DIST += test/swverbs/libswverbs.map test/swverbs/README.md

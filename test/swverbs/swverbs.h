@@ -62,6 +62,7 @@ struct swv_devcfg {
     uint32_t speed_mbps;
     uint64_t gid_holes; /* bit i: index i of the table stays empty */
     int max_inline;
+    int numa;
     bool gid_v1, gid_v2;
     bool infiniband; /* link layer */
     bool own_gids;   /* gids[] instead of the netdev's addresses */
@@ -364,6 +365,15 @@ void swv_queue_take(struct swv_event_queue *q);
 int swv_config_load(struct swv_devcfg *cfg, int max);
 int swv_port_base(void);
 uint64_t swv_retry_floor(void);
+
+/* device.c */
+struct swv_device *swv_device_at(int i);
+void swv_device_gids(struct swv_device *dev, struct swv_gid *gids);
+
+/* sysfs.c */
+int swv_sysfs_text(const char *path, char *text, size_t room);
+int swv_sysfs_link(const char *path, char *target, size_t room);
+bool swv_sysfs_exists(const char *path);
 
 /* netdev.c */
 int swv_netdev_get(const char *name, struct swv_netdev *nd_p);
