@@ -28,7 +28,7 @@
 #define SERVER_NODE     0x1111222233334444u
 #define SERVER_ENDPOINT 0x5555666677778888u
 #define WAIT_MS         20000
-#define IDLE_MS         400
+#define IDLE_MS         800
 
 /* In which callback a side closes its channel. */
 enum close_at { CLOSE_NEVER, CLOSE_FIRST, CLOSE_REPLY, CLOSE_READY, CLOSE_END };
