@@ -5,6 +5,7 @@ noinst_LTLIBRARIES += libmeshcommon.la
 libmeshcommon_la_SOURCES = \
 	src/common/addr.c \
 	src/common/addr.h \
+	src/common/clock.h \
 	src/common/gid.c \
 	src/common/gid.h \
 	src/common/lane.c \
@@ -34,6 +35,8 @@ libmeshcommon_la_SOURCES = \
 	src/common/oob_watch.c \
 	src/common/oob_wire.c \
 	src/common/oob_wire.h \
+	src/common/pool.c \
+	src/common/pool.h \
 	src/common/qp.c \
 	src/common/qp.h \
 	src/common/settings.c \

@@ -3,7 +3,41 @@
 # and runs its constructor; it looks up no symbol in it.
 ucxmodule_LTLIBRARIES = libuct_mesh.la
 
-libuct_mesh_la_SOURCES =
+libuct_mesh_la_SOURCES = \
+	src/uct/mesh/mesh_address.c \
+	src/uct/mesh/mesh_address.h \
+	src/uct/mesh/mesh_am_wire.h \
+	src/uct/mesh/mesh_backend.c \
+	src/uct/mesh/mesh_backend.h \
+	src/uct/mesh/mesh_component.c \
+	src/uct/mesh/mesh_config.c \
+	src/uct/mesh/mesh_config.h \
+	src/uct/mesh/mesh_conn.c \
+	src/uct/mesh/mesh_conn.h \
+	src/uct/mesh/mesh_conn_call.c \
+	src/uct/mesh/mesh_conn_state.c \
+	src/uct/mesh/mesh_conn_state.h \
+	src/uct/mesh/mesh_engine.c \
+	src/uct/mesh/mesh_engine.h \
+	src/uct/mesh/mesh_ep.c \
+	src/uct/mesh/mesh_ep.h \
+	src/uct/mesh/mesh_iface.c \
+	src/uct/mesh/mesh_iface.h \
+	src/uct/mesh/mesh_iface_event.c \
+	src/uct/mesh/mesh_iface_query.c \
+	src/uct/mesh/mesh_iface_verbs.c \
+	src/uct/mesh/mesh_md.c \
+	src/uct/mesh/mesh_md.h \
+	src/uct/mesh/mesh_mem.c \
+	src/uct/mesh/mesh_mem.h \
+	src/uct/mesh/mesh_progress.c \
+	src/uct/mesh/mesh_reach.c \
+	src/uct/mesh/mesh_reach.h \
+	src/uct/mesh/mesh_rx.c \
+	src/uct/mesh/mesh_rx.h \
+	src/uct/mesh/mesh_tx.c \
+	src/uct/mesh/mesh_tx.h \
+	src/uct/mesh/ucx_abi.h
 libuct_mesh_la_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
 # nodelete: UCX keeps pointers into the component until the process ends.
 libuct_mesh_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -no-undefined \

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mesh_am_wire: the header in front of every message on a mesh_rc QP.
+ *
+ * 12 bytes, little endian:
+ *   0  sequence number of this active message; for control messages that of
+ *      the next active message
+ *   4  limit: the peer may send active messages with sequence numbers before
+ *      this one (its credits)
+ *   8  index of the connection at the receiver, as told in the exchange
+ *  10  type: active message id, or one of the control types
+ *  11  zero
+ *
+ * Threads: pure functions.
+ */
+#ifndef UCT_MESH_AM_WIRE_H
+#define UCT_MESH_AM_WIRE_H
+
+#include <endian.h>
+#include <stdint.h>
+#include <string.h>
+
+#define UCT_MESH_AM_HDR_LEN 12
+
+/* Below 32: active message ids (UCT_AM_ID_MAX). */
+#define UCT_MESH_CTRL_CREDIT 0x80 /* nothing but the limit */
+#define UCT_MESH_CTRL_BYE    0x81 /* the sender closes its interface */
+
+struct uct_mesh_am_hdr {
+    uint32_t seq;
+    uint32_t limit;
+    uint16_t conn;
+    uint8_t type;
+};
+
+static inline void uct_mesh_am_hdr_write(void *dest, uint32_t seq,
+                                         uint32_t limit, uint16_t conn,
+                                         uint8_t type)
+{
+    const uint32_t words[3] = {htole32(seq), htole32(limit),
+                               htole32((uint32_t)conn | (uint32_t)type << 16)};
+
+    memcpy(dest, words, sizeof(words));
+}
+
+static inline struct uct_mesh_am_hdr uct_mesh_am_hdr_read(const void *src)
+{
+    uint32_t words[3];
+
+    memcpy(words, src, sizeof(words));
+    return (struct uct_mesh_am_hdr){
+        .seq = le32toh(words[0]),
+        .limit = le32toh(words[1]),
+        .conn = (uint16_t)le32toh(words[2]),
+        .type = (uint8_t)(le32toh(words[2]) >> 16),
+    };
+}
+
+#endif

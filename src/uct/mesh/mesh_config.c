@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mesh_config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#define MD(field)    offsetof(uct_mesh_md_config_t, field)
+#define IFACE(field) offsetof(uct_mesh_iface_config_t, field)
+
+ucs_config_field_t uct_mesh_md_config_table[] = {
+    {"", "", NULL, MD(super), UCS_CONFIG_TYPE_TABLE(uct_md_config_table)},
+
+    {"LANES", "all",
+     "Lanes to use: a comma separated list of netdevs or RDMA devices\n"
+     "(eth1,rxe0 or rxe0:1), a leading ^ excludes those listed.",
+     MD(lanes), UCS_CONFIG_TYPE_STRING},
+
+    {"RCACHE", "try", "Keep memory registrations for reuse.", MD(rcache),
+     UCS_CONFIG_TYPE_TERNARY},
+
+    {"FORK_INIT", "try",
+     "Prepare libibverbs for fork(). Kernels from 5.12 on copy pinned pages\n"
+     "at fork and need no preparation.",
+     MD(fork_init), UCS_CONFIG_TYPE_TERNARY},
+
+    {NULL}};
+
+ucs_config_field_t uct_mesh_iface_config_table[] = {
+    {"", "", NULL, IFACE(super), UCS_CONFIG_TYPE_TABLE(uct_iface_config_table)},
+
+    {"GID_INDEX", "auto",
+     "Index in the port's GID table. With \"auto\" (or an empty value) the\n"
+     "entry is found by address, type and netdev at each connect, so that\n"
+     "indexes may differ between nodes and change at any time.",
+     IFACE(gid_index), UCS_CONFIG_TYPE_STRING},
+
+    {"SAME_HOST", "y",
+     "Also connect processes of one node, through the lane's loopback.\n"
+     "With n such peers are unreachable and need sm or tcp in UCX_TLS.",
+     IFACE(same_host), UCS_CONFIG_TYPE_BOOL},
+
+    {"OOB_PORTS", "0-0",
+     "TCP ports on which the interface listens for connection set-up, for\n"
+     "firewalls. 0-0: any free port.",
+     IFACE(oob_ports), UCS_CONFIG_TYPE_RANGE_SPEC},
+
+    {"CONNECT_TIMEOUT", "20s",
+     "How long to try to reach a peer that does not answer on its cable.",
+     IFACE(connect_timeout), UCS_CONFIG_TYPE_TIME},
+
+    {"PROBE_TIMEOUT", "5s",
+     "How long to wait for the proof that a cable leads to a peer's lane.",
+     IFACE(probe_timeout), UCS_CONFIG_TYPE_TIME},
+
+    {"PEER_TIMEOUT", "600s",
+     "How long a peer that is reachable but does not run (stopped, or in a\n"
+     "debugger) may take for one step of the connection set-up.",
+     IFACE(peer_timeout), UCS_CONFIG_TYPE_TIME},
+
+    {"SEG_SIZE", "8256",
+     "Size of send and receive buffers: the largest active message with its\n"
+     "header. Must be the same in all processes of a job.",
+     IFACE(seg_size), UCS_CONFIG_TYPE_MEMUNITS},
+
+    {"RX_QUEUE_LEN", "512",
+     "Receive buffers that all connections of an interface share. With many\n"
+     "connections it grows to two for each.",
+     IFACE(rx_queue_len), UCS_CONFIG_TYPE_UINT},
+
+    {"RX_WINDOW", "64",
+     "Most active messages that one peer may have on the way: its credits.",
+     IFACE(rx_window), UCS_CONFIG_TYPE_UINT},
+
+    {"TX_QUEUE_LEN", "128",
+     "Send queue length of a connection, rounded up to a power of two.",
+     IFACE(tx_queue_len), UCS_CONFIG_TYPE_UINT},
+
+    {"TX_CQ_LEN", "2048",
+     "Sends that all connections of an interface may have outstanding.",
+     IFACE(tx_cq_len), UCS_CONFIG_TYPE_UINT},
+
+    {"TX_CQ_MODERATION", "32",
+     "Ask for a completion at least once in this many sends.",
+     IFACE(tx_moderation), UCS_CONFIG_TYPE_UINT},
+
+    {"TX_MAX_BUFS", "4096",
+     "Limit of the send buffers of an interface; 0: no limit.",
+     IFACE(tx_max_bufs), UCS_CONFIG_TYPE_UINT},
+
+    {"TX_INLINE", "128",
+     "Bytes, headers included, that a send may carry within the work\n"
+     "request; the device may grant more or less.",
+     IFACE(inline_size), UCS_CONFIG_TYPE_MEMUNITS},
+
+    {"TIMEOUT", "0.5s",
+     "How long the device waits for an acknowledgement before it sends again.",
+     IFACE(timeout), UCS_CONFIG_TYPE_TIME},
+
+    {"RETRY_COUNT", "6",
+     "How often it sends again before the connection fails (at most 7; some\n"
+     "software devices take 7 for ever).",
+     IFACE(retry_count), UCS_CONFIG_TYPE_UINT},
+
+    {"MAX_RD_ATOMIC", "16",
+     "Reads in flight on a connection, cut to what the device can do.",
+     IFACE(max_rd_atomic), UCS_CONFIG_TYPE_UINT},
+
+    {"TRAFFIC_CLASS", "0", "Traffic class (DSCP and ECN bits) of RoCE v2.",
+     IFACE(traffic_class), UCS_CONFIG_TYPE_UINT},
+
+    {"SL", "0", "Service level (priority).", IFACE(service_level),
+     UCS_CONFIG_TYPE_UINT},
+
+    {"HOP_LIMIT", "64", "IP hop limit.", IFACE(hop_limit),
+     UCS_CONFIG_TYPE_UINT},
+
+    {NULL}};
+
+int uct_mesh_config_gid_index(const char *text, int *index_p)
+{
+    char *end;
+    long value;
+
+    if (text == NULL || *text == '\0' || strcasecmp(text, "auto") == 0) {
+        *index_p = -1;
+        return 0;
+    }
+    errno = 0;
+    value = strtol(text, &end, 10);
+    if (errno != 0 || *end != '\0' || value < 0 || value > 65535)
+        return -EINVAL;
+    *index_p = (int)value;
+    return 0;
+}
+
+uint8_t uct_mesh_config_qp_timeout(double seconds)
+{
+    double time = 4.096e-6;
+    uint8_t timeout = 0;
+
+    while (timeout < 31 && (timeout < 1 || time < seconds)) {
+        time *= 2;
+        timeout++;
+    }
+    return timeout;
+}

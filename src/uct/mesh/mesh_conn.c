@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mesh_conn.h"
+
+#include "mesh_reach.h"
+#include "mesh_tx.h"
+
+#include "common/clock.h"
+#include "common/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+int uct_mesh_conn_set(uct_mesh_conn_t *conn, enum uct_mesh_conn_event event)
+{
+    int next = uct_mesh_conn_step(conn->state, event);
+
+    if (next < 0) {
+        mesh_error("connection to node %s on lane %s: event %d in state %s",
+                   conn->peer_node, conn->local_end.lane, (int)event,
+                   uct_mesh_conn_state_name(conn->state));
+        return next;
+    }
+    conn->state = (enum uct_mesh_conn_state)next;
+    return 0;
+}
+
+void uct_mesh_conn_post(uct_mesh_conn_t *conn, unsigned events)
+{
+    uct_mesh_iface_t *iface = conn->iface;
+    bool first = conn->events == 0;
+
+    conn->events |= events;
+    if (!first)
+        return;
+    conn->inbox_next = iface->inbox;
+    iface->inbox = conn;
+    atomic_store_explicit(&iface->inbox_full, true, memory_order_release);
+    eventfd_write(iface->wakeup_fd, 1);
+}
+
+void uct_mesh_conn_unhash(uct_mesh_conn_t *conn)
+{
+    if (conn->hashed)
+        HASH_DEL(conn->iface->by_peer, conn);
+    conn->hashed = false;
+}
+
+/* A free place in the table, or NULL. iface->lock is held. */
+static uct_mesh_conn_t **take_index(uct_mesh_iface_t *iface, uint16_t *index_p)
+{
+    const unsigned all = UCT_MESH_CONN_CHUNK * UCT_MESH_CONN_CHUNKS;
+
+    for (unsigned i = 0; i < all; i++) {
+        unsigned index = (iface->conn_next + i) % all;
+        uct_mesh_conn_t **chunk = iface->conns[index / UCT_MESH_CONN_CHUNK];
+
+        if (chunk == NULL) {
+            chunk = calloc(UCT_MESH_CONN_CHUNK, sizeof(*chunk));
+            if (chunk == NULL)
+                return NULL;
+            __atomic_store_n(&iface->conns[index / UCT_MESH_CONN_CHUNK], chunk,
+                             __ATOMIC_RELEASE);
+        }
+        if (chunk[index % UCT_MESH_CONN_CHUNK] == NULL) {
+            iface->conn_next = index + 1;
+            *index_p = (uint16_t)index;
+            return &chunk[index % UCT_MESH_CONN_CHUNK];
+        }
+    }
+    return NULL;
+}
+
+uct_mesh_conn_t *uct_mesh_conn_new(uct_mesh_iface_t *iface,
+                                   uint64_t endpoint_id)
+{
+    uct_mesh_conn_t *conn = calloc(1, sizeof(*conn));
+    uct_mesh_conn_t **place;
+
+    if (conn == NULL)
+        return NULL;
+    conn->slots = calloc(iface->tx_queue_len, sizeof(*conn->slots));
+    place = conn->slots != NULL ? take_index(iface, &conn->index) : NULL;
+    if (place == NULL) {
+        free(conn->slots);
+        free(conn);
+        return NULL;
+    }
+    conn->iface = iface;
+    conn->endpoint_id = endpoint_id;
+    conn->sq_mask = iface->tx_queue_len - 1;
+    conn->status = UCS_OK;
+    snprintf(conn->peer_node, sizeof(conn->peer_node), "(unknown)");
+    mesh_lane_label(&iface->lane, conn->local_end.lane);
+    HASH_ADD(hh, iface->by_peer, endpoint_id, sizeof(endpoint_id), conn);
+    conn->hashed = true;
+    iface->conn_count++;
+    __atomic_store_n(place, conn, __ATOMIC_RELEASE);
+    return conn;
+}
+
+uint32_t uct_mesh_conn_rx_limit(uct_mesh_conn_t *conn)
+{
+    const uct_mesh_iface_t *iface = conn->iface;
+    unsigned window = iface->rx_target / iface->conn_count;
+    uint32_t limit;
+
+    if (window > iface->rx_window)
+        window = iface->rx_window;
+    if (window < 2)
+        window = 2;
+    limit = conn->rx_seq + window;
+    /* What was promised stays promised when more connections share. */
+    return (int32_t)(limit - conn->rx_limit) > 0 ? limit : conn->rx_limit;
+}
+
+/* A peer that is this very interface: the QP is its own other end. */
+static int connect_self(uct_mesh_conn_t *conn)
+{
+    int ret;
+
+    conn->self = true;
+    snprintf(conn->peer_node, sizeof(conn->peer_node), "%s",
+             uct_mesh_iface_md(conn->iface)->node.name);
+    ret = uct_mesh_conn_qp_create(conn);
+    if (ret != 0)
+        return ret;
+    conn->remote_end = conn->local_end;
+    conn->peer_index = conn->index;
+    conn->rx_limit = uct_mesh_conn_rx_limit(conn);
+    conn->tx_limit = conn->rx_limit;
+    ret = uct_mesh_conn_qp_connect(conn);
+    if (ret != 0)
+        return ret;
+    uct_mesh_conn_set(conn, UCT_MESH_CONN_ACCEPT);
+    uct_mesh_conn_set(conn, UCT_MESH_CONN_ESTABLISHED);
+    uct_mesh_conn_post(conn, UCT_MESH_EVENT_READY);
+    return 0;
+}
+
+static int call_peer(uct_mesh_conn_t *conn)
+{
+    if (conn->endpoint_id == conn->iface->address.endpoint_id)
+        return connect_self(conn);
+    return uct_mesh_conn_dial(conn, 0);
+}
+
+/* Whoever made the connection: from now on we may call. */
+static void adopt_remote(uct_mesh_conn_t *conn,
+                         const struct uct_mesh_address *remote)
+{
+    if (conn->remote.endpoint_id != 0)
+        return;
+    conn->remote = *remote;
+    conn->give_up_ns =
+        mesh_clock_ns() + (uint64_t)conn->iface->connect_timeout_ms * 1000000;
+}
+
+/* iface->lock is held. */
+static ucs_status_t get_locked(uct_mesh_iface_t *iface,
+                               const struct uct_mesh_address *remote,
+                               uct_mesh_conn_t **conn_p)
+{
+    struct mesh_addr local_addr, remote_addr;
+    uct_mesh_conn_t *conn;
+
+    HASH_FIND(hh, iface->by_peer, &remote->endpoint_id,
+              sizeof(remote->endpoint_id), conn);
+    if (conn != NULL) {
+        adopt_remote(conn, remote);
+        *conn_p = conn;
+        return UCS_OK;
+    }
+    if (!uct_mesh_reach_match(&iface->lane, uct_mesh_iface_md(iface)->node.id,
+                              remote, &local_addr, &remote_addr))
+        return UCS_ERR_UNREACHABLE;
+    conn = uct_mesh_conn_new(iface, remote->endpoint_id);
+    if (conn == NULL) {
+        mesh_error("no memory for another connection on lane %s",
+                   iface->lane.ibdev);
+        return UCS_ERR_NO_MEMORY;
+    }
+    adopt_remote(conn, remote);
+    conn->local_addr = local_addr;
+    conn->remote_addr = remote_addr;
+    if (call_peer(conn) != 0)
+        uct_mesh_conn_post(conn, UCT_MESH_EVENT_FAILED);
+    *conn_p = conn;
+    return UCS_OK;
+}
+
+ucs_status_t uct_mesh_conn_get(uct_mesh_iface_t *iface,
+                               const struct uct_mesh_address *remote,
+                               uct_mesh_conn_t **conn_p)
+{
+    ucs_status_t status;
+
+    pthread_mutex_lock(&iface->lock);
+    status = get_locked(iface, remote, conn_p);
+    pthread_mutex_unlock(&iface->lock);
+    return status;
+}
+
+/* On the engine's thread, where no other callback of the channel runs. */
+static void drop_channel(void *arg)
+{
+    uct_mesh_conn_t *conn = arg;
+    struct mesh_oob_channel *channel;
+
+    pthread_mutex_lock(&conn->iface->lock);
+    channel = conn->channel;
+    conn->channel = NULL;
+    pthread_mutex_unlock(&conn->iface->lock);
+    if (channel != NULL)
+        mesh_oob_channel_close(channel);
+}
+
+static void leave_inbox(uct_mesh_conn_t *conn)
+{
+    uct_mesh_conn_t **at = &conn->iface->inbox;
+
+    while (conn->events != 0 && *at != NULL) {
+        if (*at == conn) {
+            *at = conn->inbox_next;
+            break;
+        }
+        at = &(*at)->inbox_next;
+    }
+    conn->events = 0;
+}
+
+static void leave_work(uct_mesh_conn_t *conn)
+{
+    uct_mesh_conn_t **at = &conn->iface->work;
+
+    while (conn->work != 0 && *at != NULL) {
+        if (*at == conn) {
+            *at = conn->work_next;
+            break;
+        }
+        at = &(*at)->work_next;
+    }
+    conn->work = 0;
+}
+
+void uct_mesh_conn_destroy(uct_mesh_conn_t *conn)
+{
+    uct_mesh_iface_t *iface = conn->iface;
+
+    mesh_oob_run(uct_mesh_iface_md(iface)->oob, drop_channel, conn);
+    pthread_mutex_lock(&iface->lock);
+    uct_mesh_conn_unhash(conn);
+    leave_inbox(conn);
+    iface->conns[conn->index / UCT_MESH_CONN_CHUNK]
+                [conn->index % UCT_MESH_CONN_CHUNK] = NULL;
+    iface->conn_count--;
+    pthread_mutex_unlock(&iface->lock);
+    leave_work(conn);
+    if (conn->qp != NULL)
+        ibv_destroy_qp(conn->qp);
+    while (conn->flush_head != NULL) {
+        uct_mesh_flush_t *flush = conn->flush_head;
+
+        conn->flush_head = flush->next;
+        free(flush);
+    }
+    free(conn->slots);
+    free(conn);
+}
+
+void uct_mesh_conn_explain(const uct_mesh_conn_t *conn, int error,
+                           const char *what, const char *hint,
+                           char text[MESH_QP_ERROR_LEN])
+{
+    mesh_qp_explain(error, what, conn->peer_node, &conn->local_end,
+                    conn->remote_end.qpn != 0 ? &conn->remote_end : NULL,
+                    conn->iface->lane.ifindex, hint, text);
+}
+
+/* From here on nothing is sent; what was posted comes back with errors. */
+static void stop(uct_mesh_conn_t *conn, enum uct_mesh_conn_event event,
+                 ucs_status_t status, unsigned work)
+{
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+    pthread_mutex_lock(&conn->iface->lock);
+    uct_mesh_conn_set(conn, event);
+    uct_mesh_conn_unhash(conn);
+    pthread_mutex_unlock(&conn->iface->lock);
+    conn->over = true;
+    conn->status = status;
+    conn->sq_avail = 0;
+    if (conn->qp != NULL)
+        ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE);
+    uct_mesh_conn_work_add(conn, work | UCT_MESH_WORK_DESTROY);
+}
+
+/* Does somebody wait for something? Sends without a completion do not count:
+ * they may have arrived long ago. */
+static bool in_use(const uct_mesh_conn_t *conn)
+{
+    const uct_mesh_ep_t *ep;
+
+    for (uint32_t i = conn->sq_tail; i != conn->sq_head; i++) {
+        if (conn->slots[i & conn->sq_mask].comp != NULL)
+            return true;
+    }
+    for (ep = conn->eps; ep != NULL; ep = ep->next) {
+        if (ep->pending_head != NULL)
+            return true;
+    }
+    return conn->flush_head != NULL;
+}
+
+void uct_mesh_conn_fail(uct_mesh_conn_t *conn, ucs_status_t status,
+                        const char *text)
+{
+    if (conn->over)
+        return;
+    mesh_error("%s", text);
+    stop(conn, UCT_MESH_CONN_ERROR, status, UCT_MESH_WORK_NOTIFY);
+}
+
+void uct_mesh_conn_close_by_peer(uct_mesh_conn_t *conn)
+{
+    char text[MESH_QP_ERROR_LEN];
+    bool used = in_use(conn);
+
+    if (conn->over)
+        return;
+    if (used) {
+        uct_mesh_conn_explain(conn, ECONNRESET,
+                              "the peer closed its interface while sends to "
+                              "it were under way",
+                              "see what ended the peer process", text);
+        mesh_error("%s", text);
+    } else {
+        mesh_debug("node %s closed its end of lane %s", conn->peer_node,
+                   conn->local_end.lane);
+    }
+    /* Who does not use it hears of it when he tries. */
+    stop(conn, UCT_MESH_CONN_BYE, UCS_ERR_CONNECTION_RESET,
+         used ? UCT_MESH_WORK_NOTIFY : 0);
+}
+
+void uct_mesh_conn_cancel(uct_mesh_conn_t *conn)
+{
+    if (!conn->over)
+        stop(conn, UCT_MESH_CONN_ERROR, UCS_ERR_CANCELED, 0);
+}
+
+static void on_ready(uct_mesh_conn_t *conn)
+{
+    if (conn->over)
+        return;
+    conn->sq_avail = (int)(conn->sq_mask + 1 - (conn->sq_head - conn->sq_tail));
+    mesh_info("connected to node %s: lane %s to lane %s", conn->peer_node,
+              conn->local_end.lane, conn->remote_end.lane);
+}
+
+static void on_gone(uct_mesh_conn_t *conn)
+{
+    char text[MESH_QP_ERROR_LEN];
+
+    /* What the peer sent before it went counts, its goodbye above all. */
+    while (uct_mesh_iface_poll(conn->iface) > 0)
+        ;
+    if (conn->over)
+        return;
+    uct_mesh_conn_explain(conn, ECONNRESET, "the peer process is gone",
+                          "see what ended it", text);
+    if (conn->eps != NULL || in_use(conn)) {
+        uct_mesh_conn_fail(conn, UCS_ERR_CONNECTION_RESET, text);
+        return;
+    }
+    mesh_info("%s", text);
+    stop(conn, UCT_MESH_CONN_BYE, UCS_ERR_CONNECTION_RESET, 0);
+}
+
+/* Sends under way will tell; without any, one is made. */
+static void on_silent(uct_mesh_conn_t *conn)
+{
+    if (conn->over)
+        return;
+    mesh_warn("node %s does not answer over TCP on lane %s: trying RDMA",
+              conn->peer_node, conn->local_end.lane);
+    if (uct_mesh_conn_idle(conn))
+        uct_mesh_conn_post_nop(conn, true);
+}
+
+static void handle_events(uct_mesh_conn_t *conn, unsigned events)
+{
+    if (events & UCT_MESH_EVENT_READY)
+        on_ready(conn);
+    if (events & UCT_MESH_EVENT_FAILED)
+        uct_mesh_conn_fail(conn,
+                           conn->error == -ETIMEDOUT ? UCS_ERR_ENDPOINT_TIMEOUT
+                                                     : UCS_ERR_UNREACHABLE,
+                           conn->reason);
+    if (events & UCT_MESH_EVENT_GONE)
+        on_gone(conn);
+    if (events & UCT_MESH_EVENT_SILENT)
+        on_silent(conn);
+}
+
+unsigned uct_mesh_conn_inbox_progress(uct_mesh_iface_t *iface)
+{
+    unsigned count = 0;
+    eventfd_t value;
+
+    eventfd_read(iface->wakeup_fd, &value);
+    for (;;) {
+        uct_mesh_conn_t *conn;
+        unsigned events = 0;
+
+        pthread_mutex_lock(&iface->lock);
+        conn = iface->inbox;
+        if (conn != NULL) {
+            iface->inbox = conn->inbox_next;
+            events = conn->events;
+            conn->events = 0;
+        } else {
+            atomic_store_explicit(&iface->inbox_full, false,
+                                  memory_order_relaxed);
+        }
+        pthread_mutex_unlock(&iface->lock);
+        if (conn == NULL)
+            return count;
+        handle_events(conn, events);
+        count++;
+    }
+}
+
+static void notify(uct_mesh_conn_t *conn)
+{
+    uct_mesh_iface_t *iface = conn->iface;
+    uct_mesh_ep_t *ep = conn->eps;
+
+    while (ep != NULL) {
+        if (ep->notified) {
+            ep = ep->next;
+            continue;
+        }
+        ep->notified = true;
+        uct_iface_handle_ep_err(&iface->super.super, &ep->super.super,
+                                conn->status);
+        ep = conn->eps; /* the user may have changed the list */
+    }
+}
+
+/* Returns the bits that could not be done yet. */
+static unsigned do_work(uct_mesh_conn_t *conn, unsigned work)
+{
+    if ((work & UCT_MESH_WORK_CREDIT) && !conn->over &&
+        uct_mesh_conn_rx_limit(conn) != conn->rx_limit &&
+        uct_mesh_conn_post_ctrl(conn, UCT_MESH_CTRL_CREDIT) ==
+            UCS_ERR_NO_RESOURCE)
+        return work & ~UCT_MESH_WORK_NOTIFY;
+    if (work & UCT_MESH_WORK_NOTIFY)
+        notify(conn);
+    if (!(work & UCT_MESH_WORK_DESTROY))
+        return 0;
+    if (conn->eps == NULL && uct_mesh_conn_idle(conn))
+        uct_mesh_conn_destroy(conn);
+    return 0;
+}
+
+void uct_mesh_conn_work_progress(uct_mesh_iface_t *iface)
+{
+    uct_mesh_conn_t *conn = iface->work;
+
+    iface->work = NULL;
+    while (conn != NULL) {
+        uct_mesh_conn_t *next = conn->work_next;
+        unsigned work = conn->work;
+
+        conn->work = 0;
+        work = do_work(conn, work);
+        if (work != 0)
+            uct_mesh_conn_work_add(conn, work);
+        conn = next;
+    }
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mesh_iface: an opened mesh_rc interface: one lane, one CQ, one SRQ, and the
+ * connections to other interfaces.
+ *
+ * Threads: UCT calls an interface from one thread at a time ("main thread"
+ * below); connection set-up runs on the engine's thread.  What both touch is
+ * guarded by lock; the rest belongs to the main thread.
+ */
+#ifndef UCT_MESH_IFACE_H
+#define UCT_MESH_IFACE_H
+
+#include "mesh_address.h"
+#include "mesh_config.h"
+#include "mesh_md.h"
+
+#include "common/pool.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct uct_mesh_conn;
+struct uct_mesh_ep;
+
+/* Connections are found by index; chunks never move once they are there. */
+#define UCT_MESH_CONN_CHUNK  256
+#define UCT_MESH_CONN_CHUNKS 256
+
+typedef struct uct_mesh_iface {
+    uct_base_iface_t super;
+    char slack[128]; /* a base of another build may be larger */
+
+    /* data path */
+    struct ibv_cq *cq;   /* owned; sends and receives */
+    struct ibv_srq *srq; /* owned */
+    int cq_avail;        /* sends that the CQ still has room for */
+    bool dispatching;    /* pending requests are being retried */
+    atomic_bool inbox_full;
+    struct uct_mesh_conn *work;  /* connections with work bits set */
+    struct uct_mesh_ep *pending; /* endpoints with pending requests */
+    unsigned pending_count;
+    struct uct_mesh_ep *dispatch_ep; /* whose requests are being retried */
+    struct mesh_pool tx_pool;
+    struct mesh_pool rx_pool;
+    unsigned rx_posted;         /* buffers in the SRQ */
+    unsigned rx_target;         /* how many should be */
+    unsigned rx_max;            /* SRQ size */
+    unsigned rx_payload_offset; /* of the payload in a receive buffer */
+    unsigned rx_headroom;
+    uct_recv_desc_t rx_release;
+    struct ibv_wc stash; /* found while arming, not handled yet */
+    bool stashed;
+    struct uct_mesh_conn **conns[UCT_MESH_CONN_CHUNKS]; /* owned, NULL holes */
+
+    /* attributes */
+    struct mesh_lane lane;
+    struct uct_mesh_address address;
+    struct mesh_qp_config qp_config;
+    unsigned seg_size;
+    unsigned inline_size;
+    unsigned max_sge;
+    unsigned tx_queue_len; /* power of two */
+    unsigned tx_moderation;
+    unsigned rx_queue_len;
+    unsigned rx_window;
+    unsigned connect_timeout_ms;
+    unsigned probe_timeout_ms;
+    unsigned peer_timeout_ms;
+    bool same_host;
+
+    /* events */
+    struct ibv_comp_channel *channel; /* owned */
+    int wakeup_fd;                    /* eventfd: the inbox got something */
+    int epoll_fd;                     /* what the user waits for */
+
+    /* connection set-up */
+    struct mesh_oob_listener *listeners[3]; /* IPv4, IPv6, same host */
+    pthread_mutex_t lock;
+    struct uct_mesh_conn *by_peer; /* guarded: hash by endpoint id */
+    struct uct_mesh_conn *inbox;   /* guarded: connections with events */
+    atomic_uint conn_count;
+    unsigned conn_next; /* guarded: where to look for an index */
+    uint32_t attempts;  /* guarded: calls made so far */
+} uct_mesh_iface_t;
+
+static inline uct_mesh_md_t *uct_mesh_iface_md(const uct_mesh_iface_t *iface)
+{
+    return (uct_mesh_md_t *)iface->super.md;
+}
+
+static inline struct uct_mesh_conn *
+uct_mesh_iface_conn(const uct_mesh_iface_t *iface, unsigned index)
+{
+    struct uct_mesh_conn **chunk = __atomic_load_n(
+        &iface->conns[index / UCT_MESH_CONN_CHUNK], __ATOMIC_ACQUIRE);
+
+    return chunk == NULL ? NULL
+                         : __atomic_load_n(&chunk[index % UCT_MESH_CONN_CHUNK],
+                                           __ATOMIC_ACQUIRE);
+}
+
+/* Transport method. */
+ucs_status_t uct_mesh_iface_open(uct_md_h md, uct_worker_h worker,
+                                 const uct_iface_params_t *params,
+                                 const uct_iface_config_t *config,
+                                 uct_iface_h *iface_p);
+
+ucs_status_t uct_mesh_iface_get_device_address(uct_iface_h iface,
+                                               uct_device_addr_t *addr);
+ucs_status_t uct_mesh_iface_get_address(uct_iface_h iface,
+                                        uct_iface_addr_t *addr);
+
+/* mesh_backend.c: the operations that UCX keeps to itself. */
+uct_iface_internal_ops_t *uct_mesh_internal_ops(void);
+
+/* mesh_iface_verbs.c: CQ, SRQ, buffers. 0 or -errno (logged). */
+int uct_mesh_iface_verbs_init(uct_mesh_iface_t *iface,
+                              const uct_mesh_iface_config_t *config,
+                              const uct_iface_params_t *params);
+void uct_mesh_iface_verbs_cleanup(uct_mesh_iface_t *iface);
+
+/* mesh_iface_event.c */
+int uct_mesh_iface_event_init(uct_mesh_iface_t *iface);
+void uct_mesh_iface_event_cleanup(uct_mesh_iface_t *iface);
+ucs_status_t uct_mesh_iface_event_fd_get(uct_iface_h iface, int *fd_p);
+ucs_status_t uct_mesh_iface_event_arm(uct_iface_h iface, unsigned events);
+
+/* mesh_iface_query.c */
+ucs_status_t uct_mesh_iface_query(uct_iface_h iface, uct_iface_attr_t *attr);
+
+/* mesh_progress.c */
+unsigned uct_mesh_iface_progress(uct_iface_h iface);
+/* Handles a batch of completions and returns their number. */
+unsigned uct_mesh_iface_poll(uct_mesh_iface_t *iface);
+
+/* mesh_reach.c */
+int uct_mesh_iface_is_reachable(const uct_iface_h iface,
+                                const uct_device_addr_t *device,
+                                const uct_iface_addr_t *address);
+
+#endif

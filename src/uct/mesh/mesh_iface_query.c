@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What UCX is told about an interface: capabilities, limits and estimates.
+ */
+#include "mesh_iface.h"
+
+#include "mesh_am_wire.h"
+
+#include <string.h>
+
+#define MAX_MESSAGE    (1ul << 30) /* what every RC device can do */
+#define LATENCY        1.3e-6      /* seconds, for UCX's choice of lanes */
+#define LATENCY_PER_EP 1.0e-9
+#define OVERHEAD       75e-9
+#define ETH_OVERHEAD   78 /* RoCE v2 headers and framing of one packet */
+
+static void query_am(const uct_mesh_iface_t *iface, uct_iface_attr_t *attr)
+{
+    size_t segment = iface->seg_size - UCT_MESH_AM_HDR_LEN;
+
+    attr->cap.am.max_short = iface->inline_size - UCT_MESH_AM_HDR_LEN;
+    attr->cap.am.max_bcopy = segment;
+    attr->cap.am.min_zcopy = 0;
+    attr->cap.am.max_zcopy = segment;
+    attr->cap.am.max_hdr = 256 < segment / 2 ? 256 : segment / 2;
+    attr->cap.am.max_iov = iface->max_sge - 1;
+    attr->cap.am.opt_zcopy_align = 64;
+    attr->cap.am.align_mtu = iface->lane.active_mtu;
+}
+
+static void query_rma(const uct_mesh_iface_t *iface, uct_iface_attr_t *attr)
+{
+    attr->cap.put.max_short = iface->inline_size;
+    attr->cap.put.max_bcopy = iface->seg_size;
+    attr->cap.put.min_zcopy = 0;
+    attr->cap.put.max_zcopy = MAX_MESSAGE;
+    attr->cap.put.max_iov = iface->max_sge;
+    attr->cap.put.opt_zcopy_align = 64;
+    attr->cap.put.align_mtu = iface->lane.active_mtu;
+    attr->cap.get.max_bcopy = iface->seg_size;
+    attr->cap.get.min_zcopy = 0;
+    attr->cap.get.max_zcopy = MAX_MESSAGE;
+    attr->cap.get.max_iov = iface->max_sge;
+    attr->cap.get.opt_zcopy_align = 64;
+    attr->cap.get.align_mtu = iface->lane.active_mtu;
+}
+
+/* Bytes per second that the lane can carry as payload. */
+static double lane_bandwidth(const struct mesh_lane *lane)
+{
+    double mtu = lane->active_mtu;
+    double speed = lane->speed_mbps != 0 ? (double)lane->speed_mbps : 1000;
+
+    return speed * 1e6 / 8 * mtu / (mtu + ETH_OVERHEAD);
+}
+
+ucs_status_t uct_mesh_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
+{
+    uct_mesh_iface_t *iface = (uct_mesh_iface_t *)tl_iface;
+
+    uct_base_iface_query(&iface->super, attr);
+    attr->cap.flags = UCT_IFACE_FLAG_AM_SHORT | UCT_IFACE_FLAG_AM_BCOPY |
+                      UCT_IFACE_FLAG_AM_ZCOPY | UCT_IFACE_FLAG_PUT_SHORT |
+                      UCT_IFACE_FLAG_PUT_BCOPY | UCT_IFACE_FLAG_PUT_ZCOPY |
+                      UCT_IFACE_FLAG_GET_BCOPY | UCT_IFACE_FLAG_GET_ZCOPY |
+                      UCT_IFACE_FLAG_PENDING | UCT_IFACE_FLAG_CONNECT_TO_IFACE |
+                      UCT_IFACE_FLAG_CB_SYNC | UCT_IFACE_FLAG_EP_CHECK |
+                      UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE |
+                      UCT_IFACE_FLAG_ERRHANDLE_ZCOPY_BUF |
+                      UCT_IFACE_FLAG_ERRHANDLE_REMOTE_MEM;
+    attr->cap.event_flags = UCT_IFACE_FLAG_EVENT_SEND_COMP |
+                            UCT_IFACE_FLAG_EVENT_RECV | UCT_IFACE_FLAG_EVENT_FD;
+    query_am(iface, attr);
+    query_rma(iface, attr);
+    attr->device_addr_len = UCT_MESH_DEVICE_ADDR_LEN;
+    attr->iface_addr_len = UCT_MESH_IFACE_ADDR_LEN;
+    attr->ep_addr_len = 0;
+    attr->max_conn_priv = 0;
+    attr->overhead = OVERHEAD;
+    attr->bandwidth.dedicated = 0;
+    attr->bandwidth.shared = lane_bandwidth(&iface->lane);
+    attr->latency = ucs_linear_func_make(LATENCY, LATENCY_PER_EP);
+    attr->priority = 0;
+    return UCS_OK;
+}

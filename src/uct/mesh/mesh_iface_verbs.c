@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The verbs objects of an interface, sized by the settings and the device.
+ */
+#include "mesh_rx.h"
+#include "mesh_tx.h"
+
+#include "common/log.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define POOL_GROW     64
+#define MAX_ALIGNMENT 4096
+
+static unsigned round_up(unsigned value, unsigned align)
+{
+    return (value + align - 1) / align * align;
+}
+
+static unsigned round_up_pow2(unsigned value)
+{
+    unsigned result = 1;
+
+    while (result < value)
+        result *= 2;
+    return result;
+}
+
+static unsigned smaller(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+static int verbs_error(const uct_mesh_iface_t *iface, const char *what)
+{
+    int error = errno != 0 ? errno : ENOMEM;
+    char label[MESH_LANE_LABEL_LEN];
+
+    mesh_error("node %s lane %s: %s failed: %s (%d)",
+               uct_mesh_iface_md(iface)->node.name,
+               mesh_lane_label(&iface->lane, label), what, strerror(error),
+               error);
+    return -error;
+}
+
+/* Where the payload goes, so that it is aligned as the user asked and the
+ * headroom and the release pointer fit before it. */
+static void choose_rx_layout(uct_mesh_iface_t *iface,
+                             const uct_iface_params_t *params, size_t *align_p)
+{
+    size_t align = 64, offset = 0, before;
+
+    if (params->field_mask & UCT_IFACE_PARAM_FIELD_RX_HEADROOM)
+        iface->rx_headroom = (unsigned)params->rx_headroom;
+    if (params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT) {
+        if (params->am_alignment <= MAX_ALIGNMENT && params->am_alignment > 0 &&
+            (params->am_alignment & (params->am_alignment - 1)) == 0)
+            align = params->am_alignment;
+        if (params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET)
+            offset = params->am_align_offset % align;
+    }
+    before = sizeof(struct mesh_buf *) + sizeof(uct_recv_desc_t *) +
+             iface->rx_headroom;
+    if (before < sizeof(struct mesh_buf *) + UCT_MESH_AM_HDR_LEN)
+        before = sizeof(struct mesh_buf *) + UCT_MESH_AM_HDR_LEN;
+    /* payload + offset is aligned */
+    iface->rx_payload_offset =
+        round_up((unsigned)(before + offset), (unsigned)align) -
+        (unsigned)offset;
+    *align_p = align < 64 ? 64 : align;
+}
+
+static void choose_sizes(uct_mesh_iface_t *iface,
+                         const uct_mesh_iface_config_t *config)
+{
+    const struct ibv_device_attr *attr = &uct_mesh_iface_md(iface)->attr;
+
+    iface->tx_queue_len = round_up_pow2(
+        smaller(config->tx_queue_len < 8 ? 8 : config->tx_queue_len, 1 << 14));
+    while (iface->tx_queue_len > (unsigned)attr->max_qp_wr)
+        iface->tx_queue_len /= 2;
+    iface->tx_moderation =
+        smaller(config->tx_moderation > 0 ? config->tx_moderation : 1,
+                iface->tx_queue_len / 2);
+    iface->max_sge = smaller(UCT_MESH_MAX_SGE, (unsigned)attr->max_sge);
+    iface->rx_window =
+        smaller(config->rx_window < 2 ? 2 : config->rx_window, 1 << 15);
+    iface->rx_queue_len =
+        smaller(config->rx_queue_len < 16 ? 16 : config->rx_queue_len,
+                (unsigned)attr->max_srq_wr);
+    iface->rx_target = iface->rx_queue_len;
+    iface->rx_max =
+        smaller(4 * iface->rx_queue_len, (unsigned)attr->max_srq_wr);
+    iface->seg_size = (unsigned)config->seg_size;
+    iface->inline_size =
+        smaller((unsigned)config->inline_size, UCT_MESH_MAX_INLINE);
+}
+
+static int create_cq(uct_mesh_iface_t *iface,
+                     const uct_mesh_iface_config_t *config)
+{
+    uct_mesh_md_t *md = uct_mesh_iface_md(iface);
+    unsigned sends = config->tx_cq_len < 64 ? 64 : config->tx_cq_len;
+    unsigned max = (unsigned)md->attr.max_cqe;
+
+    if (sends + iface->rx_max > max) {
+        sends = smaller(sends, max / 2);
+        iface->rx_max = max - sends;
+        iface->rx_target = smaller(iface->rx_target, iface->rx_max);
+    }
+    iface->cq_avail = (int)sends;
+    iface->cq = ibv_create_cq(md->context, (int)(sends + iface->rx_max), NULL,
+                              iface->channel, 0);
+    return iface->cq != NULL ? 0
+                             : verbs_error(iface, "creating a completion "
+                                                  "queue");
+}
+
+static int create_srq(uct_mesh_iface_t *iface)
+{
+    struct ibv_srq_init_attr init = {
+        .attr = {.max_wr = iface->rx_max, .max_sge = 1},
+    };
+
+    iface->srq = ibv_create_srq(uct_mesh_iface_md(iface)->pd, &init);
+    return iface->srq != NULL
+               ? 0
+               : verbs_error(iface, "creating a shared receive queue");
+}
+
+/* How much the device carries inline is only known of a QP. */
+static int probe_inline(uct_mesh_iface_t *iface)
+{
+    struct ibv_qp_init_attr init = {
+        .send_cq = iface->cq,
+        .recv_cq = iface->cq,
+        .srq = iface->srq,
+        .qp_type = IBV_QPT_RC,
+        .cap = {.max_send_wr = iface->tx_queue_len,
+                .max_send_sge = iface->max_sge,
+                .max_inline_data = iface->inline_size},
+    };
+    struct ibv_qp *qp = ibv_create_qp(uct_mesh_iface_md(iface)->pd, &init);
+
+    if (qp == NULL) {
+        init.cap.max_inline_data = 32;
+        qp = ibv_create_qp(uct_mesh_iface_md(iface)->pd, &init);
+    }
+    if (qp == NULL)
+        return verbs_error(iface, "creating a queue pair");
+    iface->inline_size = smaller(init.cap.max_inline_data, UCT_MESH_MAX_INLINE);
+    ibv_destroy_qp(qp);
+    if (iface->inline_size < UCT_MESH_AM_HDR_LEN) {
+        errno = ENOTSUP;
+        return verbs_error(iface, "sending inline data");
+    }
+    return 0;
+}
+
+static int check_seg_size(const uct_mesh_iface_t *iface)
+{
+    if (iface->seg_size >= 256 && iface->seg_size <= 1 << 20)
+        return 0;
+    mesh_error("UCX_MESH_RC_SEG_SIZE=%u: allowed are 256 bytes to 1 MiB",
+               iface->seg_size);
+    return -EINVAL;
+}
+
+int uct_mesh_iface_verbs_init(uct_mesh_iface_t *iface,
+                              const uct_mesh_iface_config_t *config,
+                              const uct_iface_params_t *params)
+{
+    struct ibv_pd *pd = uct_mesh_iface_md(iface)->pd;
+    size_t align;
+    int ret;
+
+    choose_sizes(iface, config);
+    choose_rx_layout(iface, params, &align);
+    ret = check_seg_size(iface);
+    if (ret != 0)
+        return ret;
+    mesh_pool_init(&iface->tx_pool, pd, iface->seg_size, 64, POOL_GROW,
+                   config->tx_max_bufs);
+    mesh_pool_init(&iface->rx_pool, pd,
+                   iface->rx_payload_offset + iface->seg_size, align, POOL_GROW,
+                   0);
+    iface->rx_release.cb = uct_mesh_rx_release;
+    ret = create_cq(iface, config);
+    if (ret != 0)
+        return ret;
+    ret = create_srq(iface);
+    if (ret != 0)
+        goto destroy_cq;
+    ret = probe_inline(iface);
+    if (ret != 0)
+        goto destroy_srq;
+    uct_mesh_rx_refill(iface);
+    if (iface->rx_posted > 0)
+        return 0;
+    mesh_pool_cleanup(&iface->rx_pool);
+    ret = -ENOMEM;
+destroy_srq:
+    ibv_destroy_srq(iface->srq);
+destroy_cq:
+    ibv_destroy_cq(iface->cq);
+    return ret;
+}
+
+void uct_mesh_iface_verbs_cleanup(uct_mesh_iface_t *iface)
+{
+    ibv_destroy_srq(iface->srq);
+    ibv_destroy_cq(iface->cq);
+    mesh_pool_cleanup(&iface->rx_pool);
+    mesh_pool_cleanup(&iface->tx_pool);
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mesh_md.h"
+
+#include "mesh_engine.h"
+#include "mesh_mem.h"
+
+#include "common/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REG_COST_OVERHEAD 16.0e-6 /* seconds, for UCX's estimates */
+#define REG_COST_PER_BYTE 0.06e-9
+
+/* UCX's names are short: a device is found by the part that fits. */
+static bool md_name_is(const char *md_name, const char *ibdev)
+{
+    return strncmp(md_name, ibdev, UCT_MD_NAME_MAX - 1) == 0;
+}
+
+static void md_name_set(char *md_name, const char *ibdev)
+{
+    snprintf(md_name, UCT_MD_NAME_MAX, "%.*s", UCT_MD_NAME_MAX - 1, ibdev);
+}
+
+static bool lane_usable(const struct mesh_lane *lane)
+{
+    return lane->ethernet && lane->up && lane->addr_count > 0;
+}
+
+static const char *lane_unusable_reason(const struct mesh_lane *lane)
+{
+    if (!lane->ethernet)
+        return "it is no Ethernet (RoCE) port";
+    if (!lane->up)
+        return "it is down";
+    return "its netdev has no address with a GID; give it one to use it";
+}
+
+/* The lanes' list is not filtered here: settings come with md_open. */
+ucs_status_t uct_mesh_md_query_resources(uct_component_t *component,
+                                         uct_md_resource_desc_t **resources_p,
+                                         unsigned *count_p)
+{
+    uct_md_resource_desc_t *resources;
+    struct mesh_lane *lanes;
+    unsigned lane_count, count = 0;
+
+    (void)component;
+    *resources_p = NULL;
+    *count_p = 0;
+    if (mesh_lane_discover(NULL, &lanes, &lane_count) != 0 || lane_count == 0)
+        return UCS_OK;
+    resources = calloc(lane_count, sizeof(*resources));
+    if (resources == NULL) {
+        free(lanes);
+        return UCS_ERR_NO_MEMORY;
+    }
+    /* Lanes are sorted by device: the ports of one stand together. */
+    for (unsigned i = 0; i < lane_count; i++) {
+        if (!lanes[i].ethernet)
+            continue;
+        if (count > 0 &&
+            md_name_is(resources[count - 1].md_name, lanes[i].ibdev))
+            continue;
+        md_name_set(resources[count++].md_name, lanes[i].ibdev);
+    }
+    free(lanes);
+    *resources_p = resources;
+    *count_p = count;
+    return UCS_OK;
+}
+
+ucs_status_t uct_mesh_md_query_devices(uct_md_h tl_md,
+                                       uct_tl_device_resource_t **devices_p,
+                                       unsigned *count_p)
+{
+    uct_mesh_md_t *md = (uct_mesh_md_t *)tl_md;
+    const char *ibdev = ibv_get_device_name(md->context->device);
+    uct_tl_device_resource_t *devices;
+    char label[MESH_LANE_LABEL_LEN];
+    unsigned count = 0;
+
+    devices = calloc(md->lane_count + 1, sizeof(*devices));
+    if (devices == NULL)
+        return UCS_ERR_NO_MEMORY;
+    for (unsigned i = 0; i < md->lane_count; i++) {
+        const struct mesh_lane *lane = &md->lanes[i];
+
+        if (strcmp(lane->ibdev, ibdev) != 0)
+            continue;
+        if (!lane_usable(lane)) {
+            mesh_info("lane %s is not used: %s", mesh_lane_label(lane, label),
+                      lane_unusable_reason(lane));
+            continue;
+        }
+        snprintf(devices[count].name, sizeof(devices[count].name), "%.27s:%u",
+                 lane->ibdev, lane->port);
+        devices[count].type = UCT_DEVICE_TYPE_NET;
+        devices[count].sys_device = UCS_SYS_DEVICE_ID_UNKNOWN;
+        count++;
+    }
+    *devices_p = devices;
+    *count_p = count;
+    return UCS_OK;
+}
+
+static ucs_status_t md_query(uct_md_h tl_md, uct_md_attr_t *attr)
+{
+    uct_mesh_md_t *md = (uct_mesh_md_t *)tl_md;
+
+    memset(attr, 0, sizeof(*attr));
+    snprintf(attr->component_name, sizeof(attr->component_name), "%s",
+             UCT_MESH_COMPONENT_NAME);
+    attr->cap.flags = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH |
+                      UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_INVALIDATE;
+    attr->cap.max_reg = md->attr.max_mr_size;
+    attr->cap.reg_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+    attr->cap.access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+    attr->rkey_packed_size = UCT_MESH_RKEY_LEN;
+    attr->reg_cost =
+        ucs_linear_func_make(md->rcache != NULL ? 0.2e-6 : REG_COST_OVERHEAD,
+                             md->rcache != NULL ? 0 : REG_COST_PER_BYTE);
+    memset(&attr->local_cpus, 0xff, sizeof(attr->local_cpus));
+    return UCS_OK;
+}
+
+/* Runs on the engine's thread. */
+static void md_async_event(void *arg)
+{
+    uct_mesh_md_t *md = arg;
+    const char *ibdev = ibv_get_device_name(md->context->device);
+    struct ibv_async_event event;
+
+    while (ibv_get_async_event(md->context, &event) == 0) {
+        const char *text = ibv_event_type_str(event.event_type);
+
+        switch (event.event_type) {
+        case IBV_EVENT_PORT_ERR:
+            mesh_warn("node %s lane %s:%d: port went down: is the cable "
+                      "plugged in at both ends?",
+                      md->node.name, ibdev, event.element.port_num);
+            break;
+        case IBV_EVENT_DEVICE_FATAL:
+        case IBV_EVENT_CQ_ERR:
+        case IBV_EVENT_SRQ_ERR:
+            mesh_error("node %s device %s: %s", md->node.name, ibdev, text);
+            break;
+        default:
+            mesh_debug("node %s device %s: %s", md->node.name, ibdev, text);
+            break;
+        }
+        ibv_ack_async_event(&event);
+    }
+}
+
+static int md_watch(uct_mesh_md_t *md)
+{
+    int fd = md->context->async_fd;
+    int flags = fcntl(fd, F_GETFL);
+
+    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
+        return -errno;
+    return mesh_oob_watch(md->oob, fd, md_async_event, md);
+}
+
+static struct ibv_context *open_device(const char *md_name)
+{
+    struct ibv_device **devices = ibv_get_device_list(NULL);
+    struct ibv_context *context = NULL;
+
+    for (int i = 0; devices != NULL && devices[i] != NULL; i++) {
+        if (md_name_is(md_name, ibv_get_device_name(devices[i]))) {
+            context = ibv_open_device(devices[i]);
+            break;
+        }
+    }
+    if (devices != NULL)
+        ibv_free_device_list(devices);
+    return context;
+}
+
+static int md_open_verbs(uct_mesh_md_t *md, const char *name)
+{
+    md->context = open_device(name);
+    if (md->context == NULL) {
+        mesh_error("node %s: opening RDMA device %s failed: %s", md->node.name,
+                   name, strerror(errno));
+        return -ENODEV;
+    }
+    md->pd = ibv_alloc_pd(md->context);
+    if (md->pd == NULL || ibv_query_device(md->context, &md->attr) != 0) {
+        mesh_error("node %s device %s: no protection domain: %s", md->node.name,
+                   name, strerror(errno));
+        if (md->pd != NULL)
+            ibv_dealloc_pd(md->pd);
+        ibv_close_device(md->context);
+        return -EIO;
+    }
+    return 0;
+}
+
+static void md_close_verbs(uct_mesh_md_t *md)
+{
+    if (ibv_dealloc_pd(md->pd) != 0)
+        mesh_debug("device %s: protection domain still in use",
+                   ibv_get_device_name(md->context->device));
+    ibv_close_device(md->context);
+}
+
+static void md_close(uct_md_h tl_md)
+{
+    uct_mesh_md_t *md = (uct_mesh_md_t *)tl_md;
+
+    mesh_oob_unwatch(md->oob, md->context->async_fd);
+    uct_mesh_engine_put();
+    uct_mesh_mem_cache_cleanup(md);
+    md_close_verbs(md);
+    free(md->lanes);
+    free(md);
+}
+
+static ucs_status_t md_mem_query(uct_md_h md, const void *address,
+                                 size_t length, uct_md_mem_attr_t *attr)
+{
+    (void)md;
+    (void)address;
+    (void)length;
+    (void)attr;
+    return UCS_ERR_UNSUPPORTED;
+}
+
+static ucs_status_t md_detect_memory_type(uct_md_h md, const void *address,
+                                          size_t length,
+                                          ucs_memory_type_t *type_p)
+{
+    (void)md;
+    (void)address;
+    (void)length;
+    (void)type_p;
+    return UCS_ERR_UNSUPPORTED;
+}
+
+static uct_md_ops_t md_ops = {
+    .close = md_close,
+    .query = md_query,
+    .mem_reg = uct_mesh_mem_reg,
+    .mem_dereg = uct_mesh_mem_dereg,
+    .mem_query = md_mem_query,
+    .mkey_pack = uct_mesh_mkey_pack,
+    .detect_memory_type = md_detect_memory_type,
+};
+
+static void init_fork(int mode)
+{
+    int ret;
+
+    if (mode == UCS_NO)
+        return;
+    ret = ibv_fork_init();
+    if (ret != 0 && mode == UCS_YES)
+        mesh_warn("UCX_MESH_FORK_INIT=y: ibv_fork_init failed: %s",
+                  strerror(ret));
+}
+
+ucs_status_t uct_mesh_md_open(uct_component_t *component, const char *name,
+                              const uct_md_config_t *tl_config, uct_md_h *md_p)
+{
+    const uct_mesh_md_config_t *config =
+        (const uct_mesh_md_config_t *)tl_config;
+    const char *filter = config->lanes;
+    uct_mesh_md_t *md;
+
+    md = calloc(1, sizeof(*md));
+    if (md == NULL)
+        return UCS_ERR_NO_MEMORY;
+    md->super.ops = &md_ops;
+    md->super.component = component;
+    init_fork(config->fork_init);
+    if (filter != NULL && strcmp(filter, "all") == 0)
+        filter = NULL;
+    if (mesh_node_self(&md->node) != 0 ||
+        mesh_lane_discover(filter, &md->lanes, &md->lane_count) != 0)
+        goto free_md;
+    if (md_open_verbs(md, name) != 0)
+        goto free_md;
+    if (uct_mesh_mem_cache_init(md, config->rcache) != UCS_OK)
+        goto close_verbs;
+    if (uct_mesh_engine_get(&md->oob) != 0)
+        goto cleanup_cache;
+    if (md_watch(md) != 0)
+        goto put_engine;
+    *md_p = &md->super;
+    return UCS_OK;
+
+put_engine:
+    uct_mesh_engine_put();
+cleanup_cache:
+    uct_mesh_mem_cache_cleanup(md);
+close_verbs:
+    md_close_verbs(md);
+free_md:
+    free(md->lanes);
+    free(md);
+    return UCS_ERR_IO_ERROR;
+}

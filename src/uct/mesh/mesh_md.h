@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mesh_md: the memory domain, one per RDMA device.
+ *
+ * Holds the verbs context, the protection domain, the registration cache and
+ * what the node looks like (its lanes and id) at the time it was opened.
+ *
+ * Threads: as UCT demands of a memory domain, calls may come from several
+ * threads; the fields are constant after open.
+ */
+#ifndef UCT_MESH_MD_H
+#define UCT_MESH_MD_H
+
+#include "mesh_config.h"
+#include "ucx_abi.h"
+
+#include "common/lane.h"
+#include "common/node.h"
+#include "common/oob.h"
+
+#define UCT_MESH_COMPONENT_NAME "mesh"
+#define UCT_MESH_TL_NAME        "mesh_rc"
+
+typedef struct uct_mesh_md {
+    uct_md_t super;
+    struct ibv_context *context; /* owned */
+    struct ibv_pd *pd;           /* owned */
+    struct ibv_device_attr attr;
+    ucs_rcache_t *rcache;    /* owned, NULL: registrations are not kept */
+    struct mesh_lane *lanes; /* owned: all lanes of the node */
+    unsigned lane_count;
+    struct mesh_node node;
+    struct mesh_oob *oob; /* one reference of the process's engine */
+} uct_mesh_md_t;
+
+/* A registration; what a uct_mem_h points to. */
+typedef struct uct_mesh_mem {
+    struct ibv_mr *mr;
+} uct_mesh_mem_t;
+
+extern uct_component_t uct_mesh_component;
+
+static inline uint32_t uct_mesh_memh_lkey(uct_mem_h memh)
+{
+    return ((uct_mesh_mem_t *)memh)->mr->lkey;
+}
+
+/* Component methods. */
+ucs_status_t uct_mesh_md_query_resources(uct_component_t *component,
+                                         uct_md_resource_desc_t **resources_p,
+                                         unsigned *count_p);
+ucs_status_t uct_mesh_md_open(uct_component_t *component, const char *name,
+                              const uct_md_config_t *config, uct_md_h *md_p);
+ucs_status_t uct_mesh_rkey_unpack(uct_component_t *component,
+                                  const void *buffer, uct_rkey_t *rkey_p,
+                                  void **handle_p);
+ucs_status_t uct_mesh_rkey_release(uct_component_t *component, uct_rkey_t rkey,
+                                   void *handle);
+ucs_status_t uct_mesh_rkey_ptr(uct_component_t *component, uct_rkey_t rkey,
+                               void *handle, uint64_t remote_address,
+                               void **address_p);
+
+/* Transport method: the lanes of this device that can be used. */
+ucs_status_t uct_mesh_md_query_devices(uct_md_h md,
+                                       uct_tl_device_resource_t **devices_p,
+                                       unsigned *count_p);
+
+#endif

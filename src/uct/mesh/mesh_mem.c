@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mesh_mem.h"
+
+#include "common/log.h"
+#include "common/wire_cursor.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucm/api/ucm.h>
+
+#define CACHE_EVENT_PRIORITY 1000
+#define CACHE_MAX_ALIGNMENT  4096
+
+/* The region comes first: UCX allocates it and passes it around. */
+typedef struct uct_mesh_region {
+    ucs_rcache_region_t super;
+    uct_mesh_mem_t mem;
+} uct_mesh_region_t;
+
+static uct_mesh_region_t *region_of(uct_mem_h memh)
+{
+    return (uct_mesh_region_t *)((char *)memh -
+                                 offsetof(uct_mesh_region_t, mem));
+}
+
+static void explain_reg_failure(const uct_mesh_md_t *md, const void *address,
+                                size_t length, int error)
+{
+    const char *hint = "";
+
+    if (error == ENOMEM || error == EAGAIN)
+        hint = "; the limit of locked memory may be too low: see `ulimit -l`, "
+               "/etc/security/limits.d, LimitMEMLOCK= or --ulimit memlock=-1";
+    mesh_error("node %s device %s: registering %zu bytes at %p failed: %s "
+               "(%d)%s",
+               md->node.name, ibv_get_device_name(md->context->device), length,
+               address, strerror(error), error, hint);
+}
+
+/* Memory that can only be read can still be sent from. */
+static struct ibv_mr *reg_mr(const uct_mesh_md_t *md, void *address,
+                             size_t length)
+{
+    const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                       IBV_ACCESS_REMOTE_READ;
+    struct ibv_mr *mr = ibv_reg_mr(md->pd, address, length, access);
+
+    if (mr == NULL && (errno == EFAULT || errno == EACCES))
+        mr = ibv_reg_mr(md->pd, address, length, IBV_ACCESS_REMOTE_READ);
+    return mr;
+}
+
+static ucs_status_t cache_reg(void *context, ucs_rcache_t *rcache, void *arg,
+                              ucs_rcache_region_t *region, uint16_t flags)
+{
+    uct_mesh_region_t *self = (uct_mesh_region_t *)region;
+    void *start = (void *)region->super.start;
+    size_t length = region->super.end - region->super.start;
+    const unsigned *reg_flags = arg;
+    uct_mesh_md_t *md = context;
+
+    (void)rcache;
+    self->mem.mr = reg_mr(md, start, length);
+    if (self->mem.mr != NULL)
+        return UCS_OK;
+    if (!(flags & UCS_RCACHE_MEM_REG_HIDE_ERRORS) &&
+        !(*reg_flags & UCT_MD_MEM_FLAG_HIDE_ERRORS))
+        explain_reg_failure(md, start, length, errno);
+    return UCS_ERR_IO_ERROR;
+}
+
+static void cache_dereg(void *context, ucs_rcache_t *rcache,
+                        ucs_rcache_region_t *region)
+{
+    uct_mesh_region_t *self = (uct_mesh_region_t *)region;
+
+    (void)context;
+    (void)rcache;
+    ibv_dereg_mr(self->mem.mr);
+}
+
+static void cache_dump(void *context, ucs_rcache_t *rcache,
+                       ucs_rcache_region_t *region, char *text, size_t max)
+{
+    const struct ibv_mr *mr = ((uct_mesh_region_t *)region)->mem.mr;
+
+    (void)context;
+    (void)rcache;
+    snprintf(text, max, "lkey 0x%x rkey 0x%x", mr->lkey, mr->rkey);
+}
+
+static const ucs_rcache_ops_t cache_ops = {
+    .mem_reg = cache_reg,
+    .mem_dereg = cache_dereg,
+    .dump_region = cache_dump,
+};
+
+ucs_status_t uct_mesh_mem_cache_init(uct_mesh_md_t *md, int mode)
+{
+    const ucs_rcache_params_t params = {
+        .region_struct_size = sizeof(uct_mesh_region_t),
+        .alignment = UCS_RCACHE_MIN_ALIGNMENT,
+        .max_alignment = CACHE_MAX_ALIGNMENT,
+        .ucm_events = UCM_EVENT_VM_UNMAPPED,
+        .ucm_event_priority = CACHE_EVENT_PRIORITY,
+        .ops = &cache_ops,
+        .context = md,
+        .flags = UCS_RCACHE_FLAG_PURGE_ON_FORK,
+        .max_regions = ULONG_MAX,
+        .max_size = SIZE_MAX,
+        .max_unreleased = SIZE_MAX,
+    };
+    ucs_status_t status;
+
+    if (mode == UCS_NO)
+        return UCS_OK;
+    status = ucs_rcache_create(&params, "mesh", NULL, &md->rcache);
+    if (status == UCS_OK)
+        return UCS_OK;
+    md->rcache = NULL;
+    if (mode == UCS_YES) {
+        mesh_error("UCX_MESH_RCACHE=y but memory events are not available: %s",
+                   ucs_status_string(status));
+        return status;
+    }
+    mesh_info("memory events are not available (%s): registrations are not "
+              "kept",
+              ucs_status_string(status));
+    return UCS_OK;
+}
+
+void uct_mesh_mem_cache_cleanup(uct_mesh_md_t *md)
+{
+    if (md->rcache != NULL)
+        ucs_rcache_destroy(md->rcache);
+}
+
+static ucs_status_t reg_uncached(uct_mesh_md_t *md, void *address,
+                                 size_t length, unsigned flags,
+                                 uct_mem_h *memh_p)
+{
+    uct_mesh_mem_t *mem = malloc(sizeof(*mem));
+
+    if (mem == NULL)
+        return UCS_ERR_NO_MEMORY;
+    mem->mr = reg_mr(md, address, length);
+    if (mem->mr == NULL) {
+        if (!(flags & UCT_MD_MEM_FLAG_HIDE_ERRORS))
+            explain_reg_failure(md, address, length, errno);
+        free(mem);
+        return UCS_ERR_IO_ERROR;
+    }
+    *memh_p = mem;
+    return UCS_OK;
+}
+
+ucs_status_t uct_mesh_mem_reg(uct_md_h tl_md, void *address, size_t length,
+                              unsigned flags, uct_mem_h *memh_p)
+{
+    uct_mesh_md_t *md = (uct_mesh_md_t *)tl_md;
+    ucs_rcache_region_t *region;
+    ucs_status_t status;
+
+    if (md->rcache == NULL)
+        return reg_uncached(md, address, length, flags, memh_p);
+    status = ucs_rcache_get(md->rcache, address, length, PROT_READ | PROT_WRITE,
+                            &flags, &region);
+    if (status != UCS_OK)
+        return status;
+    *memh_p = &((uct_mesh_region_t *)region)->mem;
+    return UCS_OK;
+}
+
+static void invoke_invalidated(void *arg)
+{
+    uct_completion_t *comp = arg;
+
+    if (--comp->count == 0)
+        comp->func(comp);
+}
+
+/* Invalidation ends when the last user of a shared registration is gone. */
+static void dereg_cached(uct_mesh_md_t *md, uct_mem_h memh,
+                         uct_completion_t *comp)
+{
+    ucs_rcache_region_t *region = &region_of(memh)->super;
+
+    if (comp != NULL)
+        ucs_rcache_region_invalidate(md->rcache, region, invoke_invalidated,
+                                     comp);
+    ucs_rcache_region_put(md->rcache, region);
+}
+
+ucs_status_t uct_mesh_mem_dereg(uct_md_h tl_md,
+                                const uct_md_mem_dereg_params_t *params)
+{
+    uct_mesh_md_t *md = (uct_mesh_md_t *)tl_md;
+    uct_completion_t *comp = NULL;
+    uct_mesh_mem_t *mem;
+
+    if (!(params->field_mask & UCT_MD_MEM_DEREG_FIELD_MEMH))
+        return UCS_ERR_INVALID_PARAM;
+    if ((params->field_mask & UCT_MD_MEM_DEREG_FIELD_FLAGS) &&
+        (params->flags & UCT_MD_MEM_DEREG_FLAG_INVALIDATE)) {
+        if (!(params->field_mask & UCT_MD_MEM_DEREG_FIELD_COMPLETION) ||
+            params->comp == NULL)
+            return UCS_ERR_INVALID_PARAM;
+        comp = params->comp;
+    }
+    if (md->rcache != NULL) {
+        dereg_cached(md, params->memh, comp);
+        return UCS_OK;
+    }
+    mem = params->memh;
+    if (ibv_dereg_mr(mem->mr) != 0)
+        mesh_warn("node %s device %s: deregistering memory failed: %s",
+                  md->node.name, ibv_get_device_name(md->context->device),
+                  strerror(errno));
+    free(mem);
+    if (comp != NULL)
+        invoke_invalidated(comp);
+    return UCS_OK;
+}
+
+ucs_status_t uct_mesh_mkey_pack(uct_md_h md, uct_mem_h memh,
+                                const uct_md_mkey_pack_params_t *params,
+                                void *buffer)
+{
+    struct mesh_wire_writer writer;
+
+    (void)md;
+    (void)params;
+    mesh_wire_writer_init(&writer, buffer, UCT_MESH_RKEY_LEN);
+    mesh_wire_write_u32(&writer, ((uct_mesh_mem_t *)memh)->mr->rkey);
+    return UCS_OK;
+}
+
+ucs_status_t uct_mesh_rkey_unpack(uct_component_t *component,
+                                  const void *buffer, uct_rkey_t *rkey_p,
+                                  void **handle_p)
+{
+    struct mesh_wire_reader reader;
+
+    (void)component;
+    mesh_wire_reader_init(&reader, buffer, UCT_MESH_RKEY_LEN);
+    *rkey_p = mesh_wire_read_u32(&reader);
+    *handle_p = NULL;
+    return UCS_OK;
+}
+
+ucs_status_t uct_mesh_rkey_release(uct_component_t *component, uct_rkey_t rkey,
+                                   void *handle)
+{
+    (void)component;
+    (void)rkey;
+    (void)handle;
+    return UCS_OK;
+}
+
+ucs_status_t uct_mesh_rkey_ptr(uct_component_t *component, uct_rkey_t rkey,
+                               void *handle, uint64_t remote_address,
+                               void **address_p)
+{
+    (void)component;
+    (void)rkey;
+    (void)handle;
+    (void)remote_address;
+    (void)address_p;
+    return UCS_ERR_UNSUPPORTED;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * mesh_mem: registration of user memory, with or without the cache.
+ *
+ * Threads: any.
+ */
+#ifndef UCT_MESH_MEM_H
+#define UCT_MESH_MEM_H
+
+#include "mesh_md.h"
+
+/* mode: UCS_YES, UCS_NO or UCS_TRY. */
+ucs_status_t uct_mesh_mem_cache_init(uct_mesh_md_t *md, int mode);
+void uct_mesh_mem_cache_cleanup(uct_mesh_md_t *md);
+
+ucs_status_t uct_mesh_mem_reg(uct_md_h md, void *address, size_t length,
+                              unsigned flags, uct_mem_h *memh_p);
+ucs_status_t uct_mesh_mem_dereg(uct_md_h md,
+                                const uct_md_mem_dereg_params_t *params);
+
+#define UCT_MESH_RKEY_LEN 4
+
+ucs_status_t uct_mesh_mkey_pack(uct_md_h md, uct_mem_h memh,
+                                const uct_md_mkey_pack_params_t *params,
+                                void *buffer);
+
+#endif

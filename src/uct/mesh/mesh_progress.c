@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One progress call: completions, then what they made possible.
+ *
+ * With nothing to do it costs one poll of the CQ and a look at two flags.
+ */
+#include "mesh_rx.h"
+#include "mesh_tx.h"
+
+#include "common/log.h"
+
+#include <errno.h>
+
+#define POLL_BATCH 16
+
+static ucs_status_t status_of(enum ibv_wc_status status)
+{
+    switch (status) {
+    case IBV_WC_SUCCESS:
+        return UCS_OK;
+    case IBV_WC_WR_FLUSH_ERR:
+        return UCS_ERR_CANCELED;
+    case IBV_WC_RETRY_EXC_ERR:
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+        return UCS_ERR_ENDPOINT_TIMEOUT;
+    case IBV_WC_REM_ACCESS_ERR:
+    case IBV_WC_REM_INV_REQ_ERR:
+    case IBV_WC_REM_OP_ERR:
+        return UCS_ERR_CONNECTION_RESET;
+    default:
+        return UCS_ERR_IO_ERROR;
+    }
+}
+
+static const char *hint_of(enum ibv_wc_status status)
+{
+    if (status == IBV_WC_RETRY_EXC_ERR)
+        return "the peer or its cable stopped answering: check the cable, "
+               "the link lights and that the peer process runs";
+    return NULL;
+}
+
+static void send_failed(uct_mesh_conn_t *conn, enum ibv_wc_status status)
+{
+    char text[MESH_QP_ERROR_LEN];
+
+    uct_mesh_conn_explain(conn,
+                          status == IBV_WC_RETRY_EXC_ERR ? ETIMEDOUT : EIO,
+                          ibv_wc_status_str(status), hint_of(status), text);
+    uct_mesh_conn_fail(conn, status_of(status), text);
+}
+
+static void handle_send(uct_mesh_iface_t *iface, const struct ibv_wc *wc)
+{
+    uct_mesh_conn_t *conn =
+        uct_mesh_iface_conn(iface, uct_mesh_wr_conn(wc->wr_id));
+    ucs_status_t status = status_of(wc->status);
+
+    if (__builtin_expect(conn == NULL, 0)) {
+        mesh_error("a completion for a send of a connection that is gone");
+        return;
+    }
+    if (__builtin_expect(wc->status != IBV_WC_SUCCESS, 0)) {
+        if (wc->status != IBV_WC_WR_FLUSH_ERR)
+            send_failed(conn, wc->status);
+        else if (conn->over && conn->status != UCS_OK)
+            status = conn->status;
+    }
+    uct_mesh_conn_complete(conn, (uint32_t)wc->wr_id, status);
+}
+
+static void handle_wc(uct_mesh_iface_t *iface, const struct ibv_wc *wc)
+{
+    if (wc->wr_id & UCT_MESH_WR_SEND)
+        handle_send(iface, wc);
+    else
+        uct_mesh_rx_handle(iface, wc);
+}
+
+unsigned uct_mesh_iface_poll(uct_mesh_iface_t *iface)
+{
+    struct ibv_wc wcs[POLL_BATCH];
+    int count;
+
+    if (__builtin_expect(iface->stashed, 0)) {
+        iface->stashed = false;
+        handle_wc(iface, &iface->stash);
+        return 1;
+    }
+    count = ibv_poll_cq(iface->cq, POLL_BATCH, wcs);
+    if (__builtin_expect(count < 0, 0)) {
+        mesh_error("lane %s: polling the completion queue failed",
+                   iface->lane.netdev);
+        return 0;
+    }
+    for (int i = 0; i < count; i++)
+        handle_wc(iface, &wcs[i]);
+    return (unsigned)count;
+}
+
+unsigned uct_mesh_iface_progress(uct_iface_h tl_iface)
+{
+    uct_mesh_iface_t *iface = (uct_mesh_iface_t *)tl_iface;
+    unsigned count = uct_mesh_iface_poll(iface);
+
+    if (count == 0) {
+        if (!atomic_load_explicit(&iface->inbox_full, memory_order_acquire) &&
+            iface->work == NULL)
+            return 0;
+        count = uct_mesh_conn_inbox_progress(iface);
+        uct_mesh_rx_grow(iface);
+    }
+    if (iface->rx_posted < iface->rx_target)
+        uct_mesh_rx_refill(iface);
+    if (iface->pending != NULL)
+        uct_mesh_ep_pending_progress(iface);
+    if (iface->work != NULL)
+        uct_mesh_conn_work_progress(iface);
+    return count;
+}
