@@ -25,10 +25,9 @@
 
 #include <cmocka.h>
 
-#define SERVER_NODE     0x1111222233334444u
-#define SERVER_ENDPOINT 0x5555666677778888u
-#define WAIT_MS         20000
-#define IDLE_MS         800
+#define SERVER_NODE 0x1111222233334444u
+#define WAIT_MS     20000
+#define IDLE_MS     800
 
 /* In which callback a side closes its channel. */
 enum close_at { CLOSE_NEVER, CLOSE_FIRST, CLOSE_REPLY, CLOSE_READY, CLOSE_END };
@@ -61,6 +60,8 @@ static struct {
     unsigned sleep_ms;
 } server;
 
+/* Names the unix socket, of which other runs have theirs. */
+static uint64_t server_endpoint;
 static struct mesh_oob *oob;
 static struct mesh_oob_listener *listener;
 static uint16_t port;
@@ -148,7 +149,7 @@ static int on_accept(void *listener_arg, struct mesh_oob_channel *channel,
     pthread_mutex_unlock(&mutex);
     if (server.sleep_ms > 0)
         sleep_ms(server.sleep_ms);
-    hello_make(reply, SERVER_NODE, SERVER_ENDPOINT);
+    hello_make(reply, SERVER_NODE, server_endpoint);
     *arg_p = end;
     snprintf(reason, MESH_OOB_REASON_LEN, "not in the mood");
     mesh_oob_channel_close(channel);
@@ -274,7 +275,7 @@ static struct mesh_oob_listen_params listen_params(const char *netdev,
         .netdev = netdev,
         .family = family,
         .node_id = SERVER_NODE,
-        .endpoint_id = SERVER_ENDPOINT,
+        .endpoint_id = server_endpoint,
         .token = "0123456789abcde",
         .idle_timeout_ms = IDLE_MS,
         .max_pending = 64,
@@ -293,7 +294,7 @@ connect_params(const char *netdev, const char *address, struct end *end)
         .ifindex = (int)if_nametoindex("lo"),
         .port = port,
         .node_id = SERVER_NODE,
-        .endpoint_id = SERVER_ENDPOINT,
+        .endpoint_id = server_endpoint,
         .token = "0123456789abcde",
         .connect_timeout_ms = WAIT_MS,
         .peer_timeout_ms = WAIT_MS,
@@ -410,7 +411,7 @@ static void exchange(const char *netdev, const char *address)
     start_connect(&params, &client);
     assert_true(wait_flag(&client.ready));
     assert_true(wait_flag(&end->ready));
-    assert_int_equal(client.peer.endpoint_id, SERVER_ENDPOINT);
+    assert_int_equal(client.peer.endpoint_id, server_endpoint);
     assert_string_equal(end->peer.node_name, "n7");
     assert_int_equal(end->peer.rail_count, 2);
     assert_int_equal(end->peer.rails[1].qpn, 0x101);
@@ -621,7 +622,7 @@ static size_t raw_hello(uint8_t frame[MESH_OOB_WIRE_FRAME_MAX],
     memset(message, 0, sizeof(*message));
     message->type = MESH_OOB_WIRE_HELLO;
     message->node_id = SERVER_NODE;
-    message->endpoint_id = SERVER_ENDPOINT;
+    message->endpoint_id = server_endpoint;
     memset(message->nonce, 0x5a, sizeof(message->nonce));
     assert_int_equal(mesh_oob_wire_encode(message, frame, &len), 0);
     return len;
@@ -1280,5 +1281,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_probe_timeout, setup_lo, teardown),
     };
 
+    server_endpoint = 0x5555666600000000u + (uint64_t)getpid();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
