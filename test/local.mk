@@ -10,6 +10,7 @@ unit_tests = \
 	test/unit/test_netdev \
 	test/unit/test_node \
 	test/unit/test_oob \
+	test/unit/test_oob_fsm \
 	test/unit/test_oob_wire \
 	test/unit/test_qp \
 	test/unit/test_settings

@@ -41,5 +41,5 @@ libuct_mesh_la_SOURCES = \
 libuct_mesh_la_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
 # nodelete: UCX keeps pointers into the component until the process ends.
 libuct_mesh_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -no-undefined \
-	$(MESH_DEFS_LDFLAGS) -Wl,-z,nodelete -Wl,--as-needed
+	$(MESH_DEFS_LDFLAGS) -Wl,-z,nodelete
 libuct_mesh_la_LIBADD = libmeshcommon.la $(UCX_LIBS) $(IBVERBS_LIBS)
