@@ -46,11 +46,9 @@ test_unit_test_qp_LDFLAGS = $(FAKE_VERBS_WRAP)
 # end: tests with fakes
 
 # Parsers fed with arbitrary bytes, the same ones each time.
-fuzz_tests = test/fuzz/fuzz_oob_wire
+fuzz_tests = test/fuzz/fuzz_oob
 check_PROGRAMS += $(fuzz_tests)
 TESTS += $(fuzz_tests)
-fuzz_runner = test/fuzz/runner.c test/fuzz/fuzz.h
-test_fuzz_fuzz_oob_wire_SOURCES = test/fuzz/fuzz_oob_wire.c $(fuzz_runner)
 
 include test/swverbs/local.mk
 
