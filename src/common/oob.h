@@ -96,6 +96,8 @@ struct mesh_oob_listen_params {
     uint64_t endpoint_id;
     uint8_t token[MESH_OOB_TOKEN_LEN];
     uint32_t idle_timeout_ms;  /* for each step a client owes */
+    uint32_t ready_timeout_ms; /* for READY of a proven client, which may be
+                                  stopped meanwhile; 0: as above */
     unsigned max_pending;      /* unproven clients at a time, e.g. 64 */
     const struct mesh_oob_ops *ops; /* borrowed */
     void *arg;                      /* borrowed, to accept() */

@@ -65,12 +65,20 @@ static int event_illegal(const struct mesh_oob_fsm *fsm,
     return -EPROTO;
 }
 
+/* A client that has proved itself may be given more time than a stranger. */
+static uint32_t peer_timeout_ms(const struct mesh_oob_fsm *fsm)
+{
+    if (fsm->state == MESH_OOB_READY && fsm->config.ready_timeout_ms != 0)
+        return fsm->config.ready_timeout_ms;
+    return fsm->config.peer_timeout_ms;
+}
+
 /* Waits for the peer in the given state. */
 static int step_wait(struct mesh_oob_fsm *fsm, enum mesh_oob_state state,
                      struct mesh_oob_step *step)
 {
     state_set(fsm, state);
-    step->timeout_ms = fsm->config.peer_timeout_ms;
+    step->timeout_ms = peer_timeout_ms(fsm);
     return 0;
 }
 
@@ -197,7 +205,7 @@ static int on_timeout(struct mesh_oob_fsm *fsm, struct mesh_oob_step *step)
                           "no connection within %" PRIu32 " ms",
                           fsm->config.connect_timeout_ms);
     step_close(fsm, -ETIMEDOUT, step, "no %s within %" PRIu32 " ms",
-               mesh_oob_wire_type_name(expects), fsm->config.peer_timeout_ms);
+               mesh_oob_wire_type_name(expects), peer_timeout_ms(fsm));
     return step_refuse(step);
 }
 

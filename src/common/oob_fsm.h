@@ -94,7 +94,8 @@ struct mesh_oob_fsm_config {
     uint8_t nonce[MESH_OOB_WIRE_NONCE_LEN]; /* fresh and random */
     uint32_t delay_ms;
     uint32_t connect_timeout_ms;
-    uint32_t peer_timeout_ms; /* for each frame the peer owes */
+    uint32_t peer_timeout_ms;  /* for each frame the peer owes */
+    uint32_t ready_timeout_ms; /* for READY, 0: as above */
 };
 
 struct mesh_oob_fsm {

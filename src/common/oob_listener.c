@@ -168,6 +168,7 @@ listener_create(const struct mesh_oob_listen_params *params)
     listener->config.node_id = params->node_id;
     listener->config.endpoint_id = params->endpoint_id;
     listener->config.peer_timeout_ms = params->idle_timeout_ms;
+    listener->config.ready_timeout_ms = params->ready_timeout_ms;
     memcpy(listener->config.token, params->token, MESH_OOB_TOKEN_LEN);
     listener->ops = params->ops;
     listener->arg = params->arg;

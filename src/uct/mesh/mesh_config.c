@@ -24,7 +24,7 @@ ucs_config_field_t uct_mesh_md_config_table[] = {
      "at fork and need no preparation.",
      MD(fork_init), UCS_CONFIG_TYPE_TERNARY},
 
-    {NULL}};
+    {.name = NULL}};
 
 ucs_config_field_t uct_mesh_iface_config_table[] = {
     {"", "", NULL, IFACE(super), UCS_CONFIG_TYPE_TABLE(uct_iface_config_table)},
@@ -115,7 +115,7 @@ ucs_config_field_t uct_mesh_iface_config_table[] = {
     {"HOP_LIMIT", "64", "IP hop limit.", IFACE(hop_limit),
      UCS_CONFIG_TYPE_UINT},
 
-    {NULL}};
+    {.name = NULL}};
 
 int uct_mesh_config_gid_index(const char *text, int *index_p)
 {

@@ -334,8 +334,10 @@ static void closed_before_ready(uct_mesh_conn_t *conn, int error,
 static void on_closed(void *arg, int error, const char *reason)
 {
     uct_mesh_conn_t *conn = arg;
+    struct mesh_oob_channel *channel;
 
     pthread_mutex_lock(&conn->iface->lock);
+    channel = conn->channel;
     conn->channel = NULL;
     if (conn->state == UCT_MESH_CONN_READY)
         uct_mesh_conn_post(conn, error == -ETIMEDOUT ? UCT_MESH_EVENT_SILENT
@@ -343,6 +345,7 @@ static void on_closed(void *arg, int error, const char *reason)
     else if (conn->state < UCT_MESH_CONN_READY)
         closed_before_ready(conn, error, reason);
     pthread_mutex_unlock(&conn->iface->lock);
+    mesh_oob_channel_close(channel);
 }
 
 /* Which of the lane's addresses is meant: the one in the peer's subnet. */
