@@ -38,4 +38,20 @@ test_swverbs_libswverbs_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version \
 	-shared -rpath /nowhere \
 	-Wl,--version-script=$(srcdir)/test/swverbs/libswverbs.map
 test_swverbs_libswverbs_la_LIBADD = -lpthread -ldl
-EXTRA_DIST += test/swverbs/libswverbs.map test/swverbs/README.md
+EXTRA_DIST += test/swverbs/libswverbs.map test/swverbs/README.md \
+	test/swverbs/with-swverbs test/swverbs/test-table \
+	test/swverbs/table.expected
+
+# The table of behaviours: runs on real devices as well, see README.md.
+check_PROGRAMS += test/swverbs/verbs_table
+test_swverbs_verbs_table_SOURCES = \
+	test/swverbs/table.h \
+	test/swverbs/table_data.c \
+	test/swverbs/table_error.c \
+	test/swverbs/table_event.c \
+	test/swverbs/table_objects.c \
+	test/swverbs/table_pair.c \
+	test/swverbs/table_state.c \
+	test/swverbs/verbs_table.c
+test_swverbs_verbs_table_LDADD = $(IBVERBS_LIBS)
+TESTS += test/swverbs/test-table

@@ -90,15 +90,32 @@ void *swv_mr_range(struct swv_ctx *c, struct ibv_pd *pd, uint32_t key,
     return (char *)mr->ib.addr + (addr - mr->iova);
 }
 
-/* Pages that are not there can't be pinned: the kernel says EFAULT. */
-static bool range_is_mapped(void *addr, size_t len)
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+/* Kernels before 5.14 don't know the advice and say EINVAL to all of it. */
+static bool madvise_is_old(void *page_addr, size_t page)
+{
+    return madvise(page_addr, page, MADV_POPULATE_READ) != 0 && errno == EINVAL;
+}
+
+/*
+ * Pages that are not there, or not writable where that is asked, can't be
+ * pinned: the kernel says EFAULT. Only the first one is tried for writing.
+ */
+static bool range_is_mapped(void *addr, size_t len, bool write)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     uintptr_t from = (uintptr_t)addr & ~(page - 1);
 
     if (len == 0)
         return true;
-    return msync((void *)from, (uintptr_t)addr + len - from, MS_ASYNC) == 0;
+    if (msync((void *)from, (uintptr_t)addr + len - from, MS_ASYNC) != 0)
+        return false;
+    return !write || madvise((void *)from, page, MADV_POPULATE_WRITE) == 0 ||
+           (errno == EINVAL && madvise_is_old((void *)from, page));
 }
 
 static int reg_check(void *addr, size_t len, unsigned int access)
@@ -118,7 +135,8 @@ static int reg_check(void *addr, size_t len, unsigned int access)
         return EINVAL;
     if ((uintptr_t)addr + len < (uintptr_t)addr)
         return EINVAL;
-    return range_is_mapped(addr, len) ? 0 : EFAULT;
+    return range_is_mapped(addr, len, access & IBV_ACCESS_LOCAL_WRITE) ? 0
+                                                                       : EFAULT;
 }
 
 SWV_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr,

@@ -199,6 +199,15 @@ static void frame_atomic(struct swv_qp *qp, uint32_t psn, uint64_t value)
     swv_req_kick(qp);
 }
 
+/* The peer's numbers are ahead of ours: it will never do what we ask. */
+static bool ack_is_stray(struct swv_qp *qp, uint32_t psn)
+{
+    struct swv_sq *sq = &qp->sq;
+
+    return sq->head != sq->next && sqe_by_psn(qp, psn) == NULL &&
+           swv_psn_diff(psn, swv_sqe(qp, sq->head)->psn) > 0;
+}
+
 /* One frame from the responder. */
 bool swv_req_frame(struct swv_conn *conn)
 {
@@ -208,6 +217,8 @@ bool swv_req_frame(struct swv_conn *conn)
 
     switch (h->op) {
     case SWV_OP_ACK:
+        if (ack_is_stray(qp, psn))
+            qp->dropped = true;
         swv_req_ack(qp, psn);
         swv_req_kick(qp);
         return true;
