@@ -20,7 +20,7 @@ TESTS += $(unit_tests)
 AM_CPPFLAGS += $(CMOCKA_CFLAGS)
 LDADD = libmeshcommon.la $(CMOCKA_LIBS)
 
-# Tests that replace functions, among them a fake of libibverbs.
+# Tests that replace functions by the linker, among them a fake of libibverbs.
 fake_verbs = test/unit/fake_verbs.c test/unit/fake_verbs.h
 FAKE_VERBS_WRAP = $(AM_LDFLAGS) \
 	-Wl,--wrap=ibv_get_device_list \
@@ -32,7 +32,6 @@ FAKE_VERBS_WRAP = $(AM_LDFLAGS) \
 	-Wl,--wrap=_ibv_query_gid_table \
 	-Wl,--wrap=ibv_modify_qp
 EXTRA_DIST += test/unit/log_capture.h test/unit/netns.h test/unit/oob_sample.h
-# begin: tests with fakes
 test_unit_test_gid_SOURCES = test/unit/test_gid.c $(fake_verbs)
 test_unit_test_gid_LDFLAGS = $(FAKE_VERBS_WRAP)
 test_unit_test_lane_SOURCES = test/unit/test_lane.c $(fake_verbs)
@@ -43,7 +42,6 @@ test_unit_test_node_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=gethostname
 test_unit_test_qp_SOURCES = test/unit/test_qp.c $(fake_verbs)
 test_unit_test_qp_LDFLAGS = $(FAKE_VERBS_WRAP)
-# end: tests with fakes
 
 # Parsers fed with arbitrary bytes, the same ones each time.
 fuzz_tests = test/fuzz/fuzz_oob
