@@ -6,12 +6,17 @@ unit_tests = \
 	test/unit/test_gid \
 	test/unit/test_lane \
 	test/unit/test_log \
+	test/unit/test_mesh_address \
+	test/unit/test_mesh_am_wire \
+	test/unit/test_mesh_conn_state \
+	test/unit/test_mesh_reach \
 	test/unit/test_neigh \
 	test/unit/test_netdev \
 	test/unit/test_node \
 	test/unit/test_oob \
 	test/unit/test_oob_fsm \
 	test/unit/test_oob_wire \
+	test/unit/test_pool \
 	test/unit/test_qp \
 	test/unit/test_settings
 check_PROGRAMS += $(unit_tests)
@@ -43,12 +48,31 @@ test_unit_test_node_LDFLAGS = $(AM_LDFLAGS) \
 test_unit_test_qp_SOURCES = test/unit/test_qp.c $(fake_verbs)
 test_unit_test_qp_LDFLAGS = $(FAKE_VERBS_WRAP)
 
+# Tests of single files of the transport.
+test_unit_test_mesh_address_SOURCES = test/unit/test_mesh_address.c \
+	src/uct/mesh/mesh_address.c
+test_unit_test_mesh_conn_state_SOURCES = test/unit/test_mesh_conn_state.c \
+	src/uct/mesh/mesh_conn_state.c
+test_unit_test_mesh_reach_SOURCES = test/unit/test_mesh_reach.c \
+	src/uct/mesh/mesh_address.c src/uct/mesh/mesh_reach.c
+test_unit_test_mesh_reach_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
+test_unit_test_mesh_reach_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=mesh_oob_probe_run
+
 # Parsers fed with arbitrary bytes, the same ones each time.
 fuzz_tests = test/fuzz/fuzz_oob
 check_PROGRAMS += $(fuzz_tests)
 TESTS += $(fuzz_tests)
 
 include test/swverbs/local.mk
+
+# An MPI process to see the hook component at work.
+check_PROGRAMS += test/ompi-hook/hook_probe
+test_ompi_hook_hook_probe_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CFLAGS:-I%=-isystem%)
+test_ompi_hook_hook_probe_LDADD = $(OMPI_LIBS)
+hook_tests = test/ompi-hook/test-hook
+TESTS += $(hook_tests)
+EXTRA_DIST += $(hook_tests)
 
 tree_tests = test/exports/test-exports test/exports/test-headers
 TESTS += $(tree_tests)
