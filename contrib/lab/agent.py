@@ -5,8 +5,7 @@ It runs inside the node. Each connection is served by a forked process, runs
 one command and carries its three streams, signals and exit status. A frame
 is a type byte, a 32-bit length and so many bytes:
 
-    to the node    R  the request: JSON with argv, env (added to the node's
-                      own), cwd and any_cwd (/ will do where cwd is missing)
+    to the node    R  the request (encode_request)
                    I  standard input; an empty one ends it
                    S  a signal for the command's process group (one byte)
     from the node  A  so many bytes of input were taken (32 bits); a client
@@ -16,11 +15,10 @@ is a type byte, a 32-bit length and so many bytes:
                    X  exit status (32 bits), the last frame
 
 A connection that ends early hangs the command up: SIGHUP and SIGTERM, then
-SIGKILL.
+SIGKILL. The node needs no more of Python than the package python3-minimal.
 """
 
 import fcntl
-import json
 import os
 import select
 import signal
@@ -57,6 +55,25 @@ def take_frames(buffer):
         yield kind, data
 
 
+def encode_request(argv, env, cwd, any_cwd):
+    """The bytes of a request: strings, each ended by a zero.
+
+    env is added to the node's own; with any_cwd, / will do where the node
+    has no directory cwd.
+    """
+    fields = ["1" if any_cwd else "0", cwd, str(len(argv)), *argv,
+              *(f"{name}={value}" for name, value in env.items())]
+    return b"".join(os.fsencode(field) + b"\0" for field in fields)
+
+
+def decode_request(data):
+    """(argv, env, cwd, any_cwd) of encode_request's bytes."""
+    fields = [os.fsdecode(field) for field in data.split(b"\0")[:-1]]
+    end = 3 + int(fields[2])
+    env = dict(field.split("=", 1) for field in fields[end:])
+    return fields[3:end], env, fields[1], fields[0] == "1"
+
+
 def set_nonblocking(fd):
     """Makes a descriptor non-blocking."""
     flags = fcntl.fcntl(fd, fcntl.F_GETFL)
@@ -80,7 +97,7 @@ class Session:
     def run(self):
         """Serves the connection to its end."""
         request = self._read_request()
-        if request is None or not self._start(request):
+        if request is None or not self._start(*request):
             return
         self._loop()
         if self.lost:
@@ -95,19 +112,18 @@ class Session:
                 return None
             self.incoming += data
             for kind, body in take_frames(self.incoming):
-                return json.loads(body) if kind == b"R" else None
+                return decode_request(body) if kind == b"R" else None
 
-    def _start(self, request):
-        cwd = request["cwd"]
-        if not os.path.isdir(cwd) and request.get("any_cwd"):
+    def _start(self, argv, env, cwd, any_cwd):
+        if any_cwd and not os.path.isdir(cwd):
             cwd = "/"
         try:
             self.process = subprocess.Popen(
-                request["argv"], env={**os.environ, **request["env"]}, cwd=cwd,
+                argv, env={**os.environ, **env}, cwd=cwd,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE, start_new_session=True)
         except OSError as error:
-            self._refuse(error, request["argv"][0])
+            self._refuse(error, argv[0])
             return False
         self.outputs = {self.process.stdout.fileno(): b"O",
                         self.process.stderr.fileno(): b"E"}

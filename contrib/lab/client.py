@@ -5,7 +5,6 @@ The caller's standard streams are the command's. SIGINT, SIGTERM, SIGHUP and
 SIGQUIT go to the command; a second one ends the connection, which kills it.
 """
 
-import json
 import os
 import select
 import signal
@@ -40,12 +39,12 @@ class Client:
         self.wake_r, self.wake_w = os.pipe()
 
     def run(self, request):
-        """Carries the streams until the command has ended."""
+        """Carries the streams of an encoded request to its end."""
         agent.set_nonblocking(self.wake_w)
         signal.set_wakeup_fd(self.wake_w, warn_on_full_buffer=False)
         for number in FORWARDED:
             signal.signal(number, lambda *_: None)
-        self.outgoing += agent.frame(b"R", json.dumps(request).encode())
+        self.outgoing += agent.frame(b"R", request)
         if self.stdin_fd is None:
             self.outgoing += agent.frame(b"I")
         self.socket.setblocking(False)
@@ -98,7 +97,7 @@ class Client:
             if events & ~select.POLLOUT:
                 data = self.socket.recv(agent.CHUNK)
                 if not data:
-                    raise Lost("it closed the connection")
+                    raise Lost("its command server is gone")
                 self.incoming += data
         except BlockingIOError:
             return

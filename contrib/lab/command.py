@@ -71,9 +71,9 @@ def _environment(settings):
 
 
 def _request(arguments, argv, env):
-    return {"argv": argv, "env": {**_environment(arguments.env), **env},
-            "cwd": arguments.cwd or os.getcwd(),
-            "any_cwd": not arguments.cwd}
+    return agent.encode_request(
+        argv, {**_environment(arguments.env), **env},
+        arguments.cwd or os.getcwd(), not arguments.cwd)
 
 
 def _run(lab, node, request, stdin_fd):
@@ -335,16 +335,24 @@ def _parser():
     return parser
 
 
+def _command_index(argv):
+    """Where the command's name stands, after the options of all commands."""
+    index = 0
+    while index < len(argv) and argv[index].startswith("-"):
+        index += 2 if argv[index] == "--name" else 1
+    return index
+
+
 def _parse(argv):
     """argparse would take mpirun's arguments apart: they are cut off first.
 
     Options of mesh-lab itself stand before the first one it does not know.
     """
     parser = _parser()
-    if "mpirun" not in argv:
+    index = _command_index(argv)
+    if argv[index:index + 1] != ["mpirun"]:
         return parser.parse_args(argv)
-    start = argv.index("mpirun") + 1
-    own = start
+    own = index + 1
     while own < len(argv) and argv[own].split("=")[0] in (
             "--env", "--cwd", "--slots", "--hosts", "-n", "--no-stdin"):
         alone = argv[own] in ("-n", "--no-stdin") or "=" in argv[own]

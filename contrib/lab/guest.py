@@ -25,7 +25,6 @@ INIT = """#!/bin/busybox sh
 /bin/busybox mount -t proc proc /proc
 /bin/busybox mount -t sysfs sysfs /sys
 /bin/busybox mount -t devtmpfs dev /dev
-/bin/busybox --install -s /bin
 export PATH=/bin
 exec </dev/console >/dev/console 2>&1
 say() { echo "mesh-lab: $*"; }
@@ -49,7 +48,7 @@ mount -t devpts -o gid=5,mode=620 devpts dev/pts
 mount -t tmpfs -o mode=1777 tmpfs dev/shm
 mount -t tmpfs -o mode=755 tmpfs run
 mount -t tmpfs -o mode=1777 tmpfs tmp
-ln -s /run run/lock 2>/dev/null
+mkdir -m 1777 run/lock
 mount -t 9p -o ro,$opts,cache=loose modules lib/modules
 while read tag mode path; do
     mkdir -p "/new$path"
@@ -62,10 +61,10 @@ done
 mkdir -p run/mesh-lab
 cp /bin/busybox /node/run/* run/mesh-lab/
 cd /
-exec switch_root /new /bin/sh /run/mesh-lab/boot
+exec /bin/busybox switch_root /new /bin/sh /run/mesh-lab/boot
 """
 
-# The last lines keep process 1 alive: the shell collects orphans meanwhile.
+# The shell is process 1 and collects orphans while the command server runs.
 BOOT = """export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root USER=root
 export PMIX_MCA_gds=hash
 cd {home}
@@ -93,10 +92,8 @@ say addresses
 ip -batch addresses || fail addresses
 ./busybox nc -ll -p {shell_port} -e /bin/sh </dev/null &
 say server
-while :; do
-    python3 agent.py {address}
-    sleep 1
-done
+python3 -IS agent.py {address}
+fail "command server"
 """
 
 # Open MPI starts its daemons with it: HOST COMMAND...

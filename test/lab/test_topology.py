@@ -13,7 +13,7 @@ sys.path.insert(0, os.fspath(pathlib.Path(__file__).resolve().parents[2]
                              / "contrib"))
 
 # pylint: disable=wrong-import-position
-from lab import counters, drawing, guest, topology  # noqa: E402
+from lab import agent, counters, drawing, guest, topology  # noqa: E402
 
 TWINS = {
     "id": "twins", "title": "two nodes, one cable, two lanes each",
@@ -210,6 +210,25 @@ class Drawing(unittest.TestCase):
         lines = drawing.lanes(topology.load("pair"))
         self.assertEqual(lines[1].split(), ["n1", "10.99.0.1", "a0", "rxe0",
                                             "9000", "172.30.1.1/24"])
+
+
+class Framing(unittest.TestCase):
+    """What travels between a node and its callers."""
+
+    def test_request(self):
+        request = (["sh", "-c", "", "ä\udcff"], {"A": "b=c", "E": ""}, "/x",
+                   True)
+        self.assertEqual(
+            agent.decode_request(agent.encode_request(*request)), request)
+
+    def test_frames_may_arrive_in_pieces(self):
+        data = agent.frame(b"O", b"abc") + agent.frame(b"X", b"")
+        buffer, found = bytearray(), []
+        for value in data:
+            buffer.append(value)
+            found += agent.take_frames(buffer)
+        self.assertEqual(found, [(b"O", b"abc"), (b"X", b"")])
+        self.assertEqual(buffer, b"")
 
 
 class Counters(unittest.TestCase):
