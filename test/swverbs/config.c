@@ -189,7 +189,7 @@ static int load_default(struct swv_devcfg *cfg, int max)
 
     for (int i = 0; list != NULL && list[i].if_index != 0 && n < max; i++) {
         if (ignored(list[i].if_name) ||
-            swv_netdev_get(list[i].if_name, &nd) != 0 || !nd.running)
+            swv_netdev_get(list[i].if_name, &nd) != 0 || !nd.up)
             continue;
         snprintf(name, sizeof(name), "swv_%s", list[i].if_name);
         cfg_init(&cfg[n], name);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The device list. It is read once per process; devices live until the
- * process ends, as applications may keep them behind a freed list.
+ * The device list, read again whenever it is asked for. Devices live until
+ * the process ends, as applications may keep them behind a freed list.
  */
 #include "swverbs.h"
 
@@ -11,9 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MAX_KNOWN (4 * SWV_MAX_DEVS)
+
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct swv_device *devices[SWV_MAX_DEVS];
-static int num_devices = -1;
+static struct swv_device *devices[MAX_KNOWN];
+static int num_devices;
+static bool loaded;
 
 static struct swv_device *device_new(const struct swv_devcfg *cfg, int index)
 {
@@ -34,42 +37,65 @@ static struct swv_device *device_new(const struct swv_devcfg *cfg, int index)
     return d;
 }
 
+static struct swv_device *known(const struct swv_devcfg *cfg)
+{
+    for (int i = 0; i < num_devices; i++) {
+        if (strcmp(devices[i]->cfg.name, cfg->name) == 0 &&
+            memcmp(&devices[i]->cfg, cfg, sizeof(*cfg)) == 0)
+            return devices[i];
+    }
+    return NULL;
+}
+
+/* Devices are found again by name, new ones appended. */
 static int list_load(void)
 {
     struct swv_devcfg *cfg = calloc(SWV_MAX_DEVS, sizeof(*cfg));
-    int n, made = 0;
+    struct swv_device *dev;
+    int n;
 
     if (cfg == NULL)
         return -ENOMEM;
     n = swv_config_load(cfg, SWV_MAX_DEVS);
+    for (int i = 0; i < num_devices; i++)
+        devices[i]->present = false;
     for (int i = 0; i < n; i++) {
-        devices[made] = device_new(&cfg[i], i);
-        if (devices[made] != NULL)
-            made++;
+        dev = known(&cfg[i]);
+        if (dev == NULL && num_devices < MAX_KNOWN) {
+            dev = device_new(&cfg[i], num_devices);
+            if (dev != NULL)
+                devices[num_devices++] = dev;
+        }
+        if (dev != NULL)
+            dev->present = true;
     }
     free(cfg);
-    return n < 0 ? n : made;
+    return n < 0 ? n : 0;
 }
 
 static __thread bool loading;
 
 /* Reading the configuration opens files, which may ask for devices again. */
-static void list_need(void)
+static int list_need(bool again)
 {
+    int ret = 0;
+
     if (loading)
-        return;
+        return 0;
     loading = true;
     pthread_mutex_lock(&list_lock);
-    if (num_devices < 0)
-        num_devices = list_load();
+    if (again || !loaded)
+        ret = list_load();
+    loaded = true;
     pthread_mutex_unlock(&list_lock);
     loading = false;
+    return ret;
 }
 
 /* NULL behind the last. */
 struct swv_device *swv_device_at(int i)
 {
-    list_need();
+    list_need(false);
     return i >= 0 && i < num_devices ? devices[i] : NULL;
 }
 
@@ -90,21 +116,25 @@ void swv_device_gids(struct swv_device *dev, struct swv_gid *gids)
 SWV_EXPORT struct ibv_device **ibv_get_device_list(int *num)
 {
     struct ibv_device **list;
+    int ret = list_need(true), n = 0;
 
-    list_need();
     if (num != NULL)
         *num = 0;
-    if (num_devices < 0) {
-        errno = -num_devices;
+    if (ret != 0) {
+        errno = -ret;
         return NULL;
     }
-    list = calloc((size_t)num_devices + 1, sizeof(*list));
+    list = calloc(MAX_KNOWN + 1, sizeof(*list));
     if (list == NULL)
         return NULL;
-    for (int i = 0; i < num_devices; i++)
-        list[i] = &devices[i]->ibdev;
+    pthread_mutex_lock(&list_lock);
+    for (int i = 0; i < num_devices; i++) {
+        if (devices[i]->present)
+            list[n++] = &devices[i]->ibdev;
+    }
+    pthread_mutex_unlock(&list_lock);
     if (num != NULL)
-        *num = num_devices;
+        *num = n;
     return list;
 }
 

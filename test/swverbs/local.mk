@@ -34,7 +34,7 @@ test_swverbs_libswverbs_la_SOURCES = \
 	test/swverbs/wrapi.c
 test_swverbs_libswverbs_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
 # The rpath makes libtool build a shared object of a library for tests.
-test_swverbs_libswverbs_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version \
+test_swverbs_libswverbs_la_LDFLAGS = $(AM_LDFLAGS) -avoid-version \
 	-shared -rpath /nowhere \
 	-Wl,--version-script=$(srcdir)/test/swverbs/libswverbs.map
 test_swverbs_libswverbs_la_LIBADD = -lpthread -ldl
@@ -55,3 +55,14 @@ test_swverbs_verbs_table_SOURCES = \
 	test/swverbs/verbs_table.c
 test_swverbs_verbs_table_LDADD = $(IBVERBS_LIBS)
 TESTS += test/swverbs/test-table
+
+# Tests of the library itself: linked with it, so they need no preload.
+swverbs_tests = test/swverbs/test_link test/swverbs/test_peer
+check_PROGRAMS += $(swverbs_tests)
+TESTS += $(swverbs_tests)
+swverbs_peer = test/swverbs/peer.c test/swverbs/peer.h
+swverbs_libs = test/swverbs/libswverbs.la $(IBVERBS_LIBS) $(CMOCKA_LIBS)
+test_swverbs_test_link_SOURCES = test/swverbs/test_link.c $(swverbs_peer)
+test_swverbs_test_link_LDADD = $(swverbs_libs)
+test_swverbs_test_peer_SOURCES = test/swverbs/test_peer.c $(swverbs_peer)
+test_swverbs_test_peer_LDADD = $(swverbs_libs)

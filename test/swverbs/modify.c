@@ -150,9 +150,11 @@ static int rtr_resolve(struct swv_qp *qp, const struct ibv_qp_attr *a)
 {
     struct swv_ctx *c = qp->ctx;
     union ibv_gid sgid = c->gids[a->ah_attr.grh.sgid_index].gid;
-    bool up = c->port_up;
     int fd, ret;
+    bool up;
 
+    swv_port_refresh(c, true);
+    up = c->port_up;
     swv_unlock(c);
     ret = up ? swv_resolve(c->dev, &sgid, &a->ah_attr.grh.dgid, a->dest_qp_num,
                            &fd)

@@ -10,6 +10,25 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+/* IFF_RUNNING follows the carrier late; IFF_LOWER_UP is the carrier. */
+#define LOWER_UP 0x10000u
+
+static bool carrier(const char *name, bool fallback)
+{
+    struct ifaddrs *ifa, *list;
+
+    if (getifaddrs(&list) != 0)
+        return fallback;
+    for (ifa = list; ifa != NULL; ifa = ifa->ifa_next) {
+        if (strcmp(ifa->ifa_name, name) == 0) {
+            fallback = (ifa->ifa_flags & LOWER_UP) != 0;
+            break;
+        }
+    }
+    freeifaddrs(list);
+    return fallback;
+}
+
 int swv_netdev_get(const char *name, struct swv_netdev *nd_p)
 {
     struct swv_netdev nd = {0};
@@ -25,7 +44,8 @@ int swv_netdev_get(const char *name, struct swv_netdev *nd_p)
     nd.ifindex = ifr.ifr_ifindex;
     if (ioctl(fd, SIOCGIFFLAGS, &ifr) != 0)
         goto out;
-    nd.running = (ifr.ifr_flags & IFF_UP) && (ifr.ifr_flags & IFF_RUNNING);
+    nd.up = (ifr.ifr_flags & IFF_UP) != 0;
+    nd.running = nd.up && carrier(name, ifr.ifr_flags & IFF_RUNNING);
     if (ioctl(fd, SIOCGIFMTU, &ifr) != 0)
         goto out;
     nd.mtu = ifr.ifr_mtu;

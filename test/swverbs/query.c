@@ -110,6 +110,7 @@ int swv_query_port_op(struct ibv_context *context, uint8_t port,
     if (port != 1)
         return EINVAL;
     swv_lock(c);
+    swv_port_refresh(c, true);
     port_attr_fill(c, &a);
     swv_unlock(c);
     memset(attr, 0, len);

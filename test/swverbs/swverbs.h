@@ -76,13 +76,14 @@ struct swv_device {
     void *not_a_provider[32];
     struct swv_devcfg cfg;
     int index;
+    bool present; /* found when the list was last read */
 };
 
 /* What a netdev looks like now. */
 struct swv_netdev {
     int ifindex;
     int mtu;
-    bool running;
+    bool up, running;
     uint8_t mac[6];
 };
 
