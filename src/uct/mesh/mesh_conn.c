@@ -378,15 +378,26 @@ static void on_gone(uct_mesh_conn_t *conn)
     stop(conn, UCT_MESH_CONN_BYE, UCS_ERR_CONNECTION_RESET, 0);
 }
 
+void uct_mesh_conn_doubt_all(uct_mesh_iface_t *iface)
+{
+    uct_mesh_conn_t *conn, *next;
+
+    pthread_mutex_lock(&iface->lock);
+    HASH_ITER (hh, iface->by_peer, conn, next) {
+        if (conn->state == UCT_MESH_CONN_READY)
+            uct_mesh_conn_post(conn, UCT_MESH_EVENT_DOUBT);
+    }
+    pthread_mutex_unlock(&iface->lock);
+}
+
 /* Sends under way will tell; without any, one is made. */
-static void on_silent(uct_mesh_conn_t *conn)
+static void on_doubt(uct_mesh_conn_t *conn)
 {
     if (conn->over)
         return;
-    mesh_warn("node %s does not answer over TCP on lane %s: trying RDMA",
+    mesh_info("trying whether node %s still answers on lane %s",
               conn->peer_node, conn->local_end.lane);
-    if (uct_mesh_conn_idle(conn))
-        uct_mesh_conn_post_nop(conn, true);
+    (void)uct_mesh_conn_post_nop(conn, true);
 }
 
 static void handle_events(uct_mesh_conn_t *conn, unsigned events)
@@ -400,8 +411,8 @@ static void handle_events(uct_mesh_conn_t *conn, unsigned events)
                            conn->reason);
     if (events & UCT_MESH_EVENT_GONE)
         on_gone(conn);
-    if (events & UCT_MESH_EVENT_SILENT)
-        on_silent(conn);
+    if (events & UCT_MESH_EVENT_DOUBT)
+        on_doubt(conn);
 }
 
 unsigned uct_mesh_conn_inbox_progress(uct_mesh_iface_t *iface)
@@ -432,10 +443,12 @@ unsigned uct_mesh_conn_inbox_progress(uct_mesh_iface_t *iface)
     }
 }
 
-static void notify(uct_mesh_conn_t *conn)
+/* Returns false when the user of an endpoint does not handle errors. */
+static bool notify_eps(uct_mesh_conn_t *conn)
 {
     uct_mesh_iface_t *iface = conn->iface;
     uct_mesh_ep_t *ep = conn->eps;
+    bool handled = true;
 
     while (ep != NULL) {
         if (ep->notified) {
@@ -443,10 +456,29 @@ static void notify(uct_mesh_conn_t *conn)
             continue;
         }
         ep->notified = true;
-        uct_iface_handle_ep_err(&iface->super.super, &ep->super.super,
-                                conn->status);
+        if (uct_iface_handle_ep_err(&iface->super.super, &ep->super.super,
+                                    conn->status) != UCS_OK)
+            handled = false;
         ep = conn->eps; /* the user may have changed the list */
     }
+    return handled;
+}
+
+/* What UCX does where nobody handles a failure: its fatal messages end the
+ * process, unless the user has set UCX_LOG_LEVEL_TRIGGER otherwise. A program
+ * that waited for this peer would wait for ever. */
+static void notify(uct_mesh_conn_t *conn)
+{
+    char node[sizeof(conn->peer_node)];
+
+    memcpy(node, conn->peer_node, sizeof(node));
+    if (notify_eps(conn))
+        return;
+    ucs_log_dispatch(__FILE__, __LINE__, __func__, UCS_LOG_LEVEL_FATAL,
+                     &ucs_global_opts.log_component,
+                     "the connection to node %s has failed, see above, and "
+                     "the program does not handle errors",
+                     node);
 }
 
 /* Returns the bits that could not be done yet. */

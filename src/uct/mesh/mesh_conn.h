@@ -47,8 +47,8 @@ enum {
 enum {
     UCT_MESH_EVENT_READY = 1 << 0,
     UCT_MESH_EVENT_FAILED = 1 << 1,
-    UCT_MESH_EVENT_GONE = 1 << 2,   /* the peer's process is gone */
-    UCT_MESH_EVENT_SILENT = 1 << 3, /* the liveness channel timed out */
+    UCT_MESH_EVENT_GONE = 1 << 2,  /* the peer's process is gone */
+    UCT_MESH_EVENT_DOUBT = 1 << 3, /* does the peer still answer? */
 };
 
 typedef struct uct_mesh_conn {
@@ -171,6 +171,10 @@ int uct_mesh_conn_set(uct_mesh_conn_t *conn, enum uct_mesh_conn_event event);
 
 /* Puts events into the inbox and wakes the user. iface->lock is held. */
 void uct_mesh_conn_post(uct_mesh_conn_t *conn, unsigned events);
+
+/* Makes every connection of an interface prove that its peer still answers.
+ * Any thread. */
+void uct_mesh_conn_doubt_all(uct_mesh_iface_t *iface);
 
 /* Takes the connection out of the hash. iface->lock is held. */
 void uct_mesh_conn_unhash(uct_mesh_conn_t *conn);

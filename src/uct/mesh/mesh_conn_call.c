@@ -340,7 +340,7 @@ static void on_closed(void *arg, int error, const char *reason)
     channel = conn->channel;
     conn->channel = NULL;
     if (conn->state == UCT_MESH_CONN_READY)
-        uct_mesh_conn_post(conn, error == -ETIMEDOUT ? UCT_MESH_EVENT_SILENT
+        uct_mesh_conn_post(conn, error == -ETIMEDOUT ? UCT_MESH_EVENT_DOUBT
                                                      : UCT_MESH_EVENT_GONE);
     else if (conn->state < UCT_MESH_CONN_READY)
         closed_before_ready(conn, error, reason);

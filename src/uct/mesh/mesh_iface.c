@@ -8,10 +8,10 @@
 #include "common/log.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #define BYE_TIMEOUT_NS  UINT64_C(1000000000)
 #define MAX_UNPROVEN    128
@@ -202,6 +202,24 @@ static ucs_status_t init_base(uct_mesh_iface_t *iface, uct_md_h md,
                           uct_mesh_internal_ops(), md, worker, params, config);
 }
 
+static void join_md(uct_mesh_iface_t *iface)
+{
+    uct_mesh_md_t *md = uct_mesh_iface_md(iface);
+
+    pthread_mutex_lock(&md->lock);
+    DL_APPEND2(md->ifaces, iface, md_prev, md_next);
+    pthread_mutex_unlock(&md->lock);
+}
+
+static void leave_md(uct_mesh_iface_t *iface)
+{
+    uct_mesh_md_t *md = uct_mesh_iface_md(iface);
+
+    pthread_mutex_lock(&md->lock);
+    DL_DELETE2(md->ifaces, iface, md_prev, md_next);
+    pthread_mutex_unlock(&md->lock);
+}
+
 ucs_status_t uct_mesh_iface_open(uct_md_h md, uct_worker_h worker,
                                  const uct_iface_params_t *params,
                                  const uct_iface_config_t *tl_config,
@@ -229,6 +247,7 @@ ucs_status_t uct_mesh_iface_open(uct_md_h md, uct_worker_h worker,
         goto cleanup_events;
     if (start_listening(iface, config) != 0)
         goto cleanup_verbs;
+    join_md(iface);
     *iface_p = &iface->super.super;
     return UCS_OK;
 
@@ -296,6 +315,7 @@ static void iface_close(uct_iface_h tl_iface)
 
     uct_base_iface_progress_disable(tl_iface,
                                     UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+    leave_md(iface);
     stop_listening(iface);
     part_from_peers(iface);
     destroy_conns(iface);

@@ -73,6 +73,8 @@ typedef struct uct_mesh_iface {
     int wakeup_fd;                    /* eventfd: the inbox got something */
     int epoll_fd;                     /* what the user waits for */
 
+    struct uct_mesh_iface *md_prev, *md_next; /* on md->ifaces */
+
     /* connection set-up */
     struct mesh_oob_listener *listeners[3]; /* IPv4, IPv6, same host */
     pthread_mutex_t lock;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mesh_md.h"
 
+#include "mesh_conn.h"
 #include "mesh_engine.h"
 #include "mesh_mem.h"
 
@@ -10,6 +11,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #define REG_COST_OVERHEAD 16.0e-6 /* seconds, for UCX's estimates */
 #define REG_COST_PER_BYTE 0.06e-9
@@ -127,6 +129,24 @@ static ucs_status_t md_query(uct_md_h tl_md, uct_md_attr_t *attr)
     return UCS_OK;
 }
 
+/* Connections over a port that went down are asked whether they still work:
+ * a cable that is back in time harms nobody. */
+static void port_down(uct_mesh_md_t *md, unsigned port)
+{
+    uct_mesh_iface_t *iface;
+
+    mesh_warn("node %s lane %s:%u: port went down: is the cable plugged in at "
+              "both ends?",
+              md->node.name, ibv_get_device_name(md->context->device), port);
+    pthread_mutex_lock(&md->lock);
+    DL_FOREACH2(md->ifaces, iface, md_next)
+    {
+        if (iface->lane.port == port)
+            uct_mesh_conn_doubt_all(iface);
+    }
+    pthread_mutex_unlock(&md->lock);
+}
+
 /* Runs on the engine's thread. */
 static void md_async_event(void *arg)
 {
@@ -139,9 +159,7 @@ static void md_async_event(void *arg)
 
         switch (event.event_type) {
         case IBV_EVENT_PORT_ERR:
-            mesh_warn("node %s lane %s:%d: port went down: is the cable "
-                      "plugged in at both ends?",
-                      md->node.name, ibdev, event.element.port_num);
+            port_down(md, (unsigned)event.element.port_num);
             break;
         case IBV_EVENT_DEVICE_FATAL:
         case IBV_EVENT_CQ_ERR:
@@ -218,6 +236,7 @@ static void md_close(uct_md_h tl_md)
     uct_mesh_engine_put();
     uct_mesh_mem_cache_cleanup(md);
     md_close_verbs(md);
+    pthread_mutex_destroy(&md->lock);
     free(md->lanes);
     free(md);
 }
@@ -278,6 +297,7 @@ ucs_status_t uct_mesh_md_open(uct_component_t *component, const char *name,
         return UCS_ERR_NO_MEMORY;
     md->super.ops = &md_ops;
     md->super.component = component;
+    pthread_mutex_init(&md->lock, NULL);
     init_fork(config->fork_init);
     if (filter != NULL && strcmp(filter, "all") == 0)
         filter = NULL;
@@ -302,6 +322,7 @@ cleanup_cache:
 close_verbs:
     md_close_verbs(md);
 free_md:
+    pthread_mutex_destroy(&md->lock);
     free(md->lanes);
     free(md);
     return UCS_ERR_IO_ERROR;

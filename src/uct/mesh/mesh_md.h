@@ -18,6 +18,8 @@
 #include "common/node.h"
 #include "common/oob.h"
 
+#include <pthread.h>
+
 #define UCT_MESH_COMPONENT_NAME "mesh"
 #define UCT_MESH_TL_NAME        "mesh_rc"
 
@@ -31,6 +33,8 @@ typedef struct uct_mesh_md {
     unsigned lane_count;
     struct mesh_node node;
     struct mesh_oob *oob; /* one reference of the process's engine */
+    pthread_mutex_t lock;
+    struct uct_mesh_iface *ifaces; /* guarded by lock: open interfaces */
 } uct_mesh_md_t;
 
 /* A registration; what a uct_mem_h points to. */

@@ -408,9 +408,8 @@ static void finish_slot(uct_mesh_conn_t *conn, uct_mesh_tx_slot_t *slot,
     if (slot->buf != NULL)
         mesh_pool_put(&conn->iface->tx_pool, slot->buf);
     if (slot->probe && status == UCS_OK)
-        mesh_info("node %s still answers on lane %s: going on without the "
-                  "liveness channel",
-                  conn->peer_node, conn->local_end.lane);
+        mesh_info("node %s still answers on lane %s", conn->peer_node,
+                  conn->local_end.lane);
     if (slot->comp != NULL)
         uct_mesh_invoke(slot->comp, status);
 }
