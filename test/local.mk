@@ -74,7 +74,8 @@ hook_tests = test/ompi-hook/test-hook
 TESTS += $(hook_tests)
 EXTRA_DIST += $(hook_tests)
 
-tree_tests = test/exports/test-exports test/exports/test-headers
+tree_tests = test/exports/test-exports test/exports/test-headers \
+	test/load/test-load
 TESTS += $(tree_tests)
 EXTRA_DIST += $(tree_tests)
 

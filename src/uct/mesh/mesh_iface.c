@@ -263,6 +263,16 @@ free_iface:
     return status;
 }
 
+static bool is_ready(uct_mesh_conn_t *conn)
+{
+    bool ready;
+
+    pthread_mutex_lock(&conn->iface->lock);
+    ready = conn->state == UCT_MESH_CONN_READY;
+    pthread_mutex_unlock(&conn->iface->lock);
+    return ready;
+}
+
 /* Posts goodbyes; true while one of them, or a send before it, is under way. */
 static bool say_bye(uct_mesh_iface_t *iface)
 {
@@ -277,8 +287,7 @@ static bool say_bye(uct_mesh_iface_t *iface)
             continue;
         }
         conn = uct_mesh_iface_conn(iface, i);
-        if (conn == NULL || conn->over || conn->self ||
-            conn->state != UCT_MESH_CONN_READY)
+        if (conn == NULL || conn->over || conn->self || !is_ready(conn))
             continue;
         if (!conn->bye_sent &&
             uct_mesh_conn_post_ctrl(conn, UCT_MESH_CTRL_BYE) == UCS_OK)

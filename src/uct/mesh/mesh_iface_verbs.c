@@ -144,14 +144,14 @@ static int probe_inline(uct_mesh_iface_t *iface)
     struct ibv_qp *qp = ibv_create_qp(uct_mesh_iface_md(iface)->pd, &init);
 
     if (qp == NULL) {
-        init.cap.max_inline_data = 32;
+        init.cap.max_inline_data = UCT_MESH_MIN_INLINE;
         qp = ibv_create_qp(uct_mesh_iface_md(iface)->pd, &init);
     }
     if (qp == NULL)
         return verbs_error(iface, "creating a queue pair");
     iface->inline_size = smaller(init.cap.max_inline_data, UCT_MESH_MAX_INLINE);
     ibv_destroy_qp(qp);
-    if (iface->inline_size < UCT_MESH_AM_HDR_LEN) {
+    if (iface->inline_size < UCT_MESH_MIN_INLINE) {
         errno = ENOTSUP;
         return verbs_error(iface, "sending inline data");
     }

@@ -13,6 +13,8 @@
 /* Set in the wr_id of sends; receives carry the address of their buffer. */
 #define UCT_MESH_WR_SEND (UINT64_C(1) << 63)
 
+/* Our header and UCX's eight bytes must fit. */
+#define UCT_MESH_MIN_INLINE (UCT_MESH_AM_HDR_LEN + 8)
 #define UCT_MESH_MAX_INLINE 512
 #define UCT_MESH_MAX_SGE    8
 
