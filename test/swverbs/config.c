@@ -31,6 +31,14 @@ uint64_t swv_retry_floor(void)
     return (v != NULL && *v != '\0' ? strtoull(v, NULL, 10) : 500) * SWV_MS;
 }
 
+/* SWVERBS_UD=0: a device without datagrams. */
+bool swv_ud_wanted(void)
+{
+    const char *v = getenv("SWVERBS_UD");
+
+    return v == NULL || strcmp(v, "0") != 0;
+}
+
 static void cfg_init(struct swv_devcfg *c, const char *name)
 {
     memset(c, 0, sizeof(*c));

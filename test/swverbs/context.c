@@ -29,7 +29,7 @@ static void ops_fill(struct swv_ctx *c)
 static void ctx_init(struct swv_ctx *c, struct swv_device *dev)
 {
     c->dev = dev;
-    c->listen_fd = c->netlink_fd = c->wake_fd = c->epoll_fd = -1;
+    c->listen_fd = c->ud_fd = c->netlink_fd = c->wake_fd = c->epoll_fd = -1;
     c->async.fd = -1;
     c->next_timer = SWV_TIME_NEVER;
     swv_list_init(&c->conns);

@@ -28,6 +28,7 @@ test_swverbs_libswverbs_la_SOURCES = \
 	test/swverbs/state.c \
 	test/swverbs/swverbs.h \
 	test/swverbs/sysfs.c \
+	test/swverbs/ud.c \
 	test/swverbs/unsupported.c \
 	test/swverbs/util.c \
 	test/swverbs/wire.h \

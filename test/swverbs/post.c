@@ -118,6 +118,13 @@ int swv_post_one(struct swv_qp *qp, const struct ibv_send_wr *wr)
     if (ret != 0)
         return ret;
     post_remote(e, wr);
+    if (qp->ib.qp_base.qp_type == IBV_QPT_UD) {
+        e->ah = (struct swv_ah *)wr->wr.ud.ah;
+        e->ud_qpn = wr->wr.ud.remote_qpn;
+        e->ud_qkey = wr->wr.ud.remote_qkey & 0x80000000u
+                         ? qp->attr.qkey
+                         : wr->wr.ud.remote_qkey;
+    }
     if ((e->op == SWV_OP_CAS || e->op == SWV_OP_FAA) && e->len != 8)
         e->status = IBV_WC_LOC_LEN_ERR;
     e->psn = qp->next_psn;

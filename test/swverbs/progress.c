@@ -78,6 +78,8 @@ static void handle(struct swv_ctx *c, struct epoll_event *ev)
         netlink_input(c);
     else if (ev->data.ptr == &c->listen_fd)
         swv_listen_accept(c);
+    else if (ev->data.ptr == &c->ud_fd)
+        swv_ud_input(c);
     else
         swv_conn_event(ev->data.ptr, ev->events);
 }
@@ -162,7 +164,8 @@ static int netlink_open(void)
 
 static void fds_close(struct swv_ctx *c)
 {
-    int *fds[] = {&c->listen_fd, &c->netlink_fd, &c->wake_fd, &c->epoll_fd};
+    int *fds[] = {&c->listen_fd, &c->ud_fd, &c->netlink_fd, &c->wake_fd,
+                  &c->epoll_fd};
 
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
         if (*fds[i] >= 0)
@@ -197,6 +200,8 @@ int swv_progress_start(struct swv_ctx *c)
         ret = -EMFILE;
     if (ret == 0)
         ret = watch(c, &c->listen_fd);
+    if (ret == 0 && swv_ud_wanted() && swv_ud_open(c) == 0)
+        ret = watch(c, &c->ud_fd);
     if (ret == 0)
         ret = watch(c, &c->netlink_fd);
     if (ret == 0)

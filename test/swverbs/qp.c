@@ -17,7 +17,7 @@ static int caps_check(struct swv_ctx *c, const struct ibv_qp_init_attr_ex *a)
 {
     const struct ibv_qp_cap *cap = &a->cap;
 
-    if (a->qp_type != IBV_QPT_RC && a->qp_type != IBV_QPT_UD)
+    if (a->qp_type != IBV_QPT_RC && (a->qp_type != IBV_QPT_UD || c->ud_fd < 0))
         return EOPNOTSUPP;
     if (a->send_cq == NULL || a->recv_cq == NULL || a->pd == NULL)
         return EINVAL;

@@ -279,8 +279,10 @@ void swv_req_kick(struct swv_qp *qp)
     struct msghdr msg = {.msg_iov = iov};
     ssize_t sent;
 
-    if (qp->ib.qp_base.qp_type == IBV_QPT_UD)
+    if (qp->ib.qp_base.qp_type == IBV_QPT_UD) {
+        swv_ud_kick(qp);
         return;
+    }
     if (qp->sq.head == qp->sq.tail)
         return;
     swv_req_arm(qp);

@@ -206,6 +206,29 @@ int swv_listen_open(struct swv_ctx *c)
     return -EADDRINUSE;
 }
 
+/* Datagrams come in on the same port number. */
+int swv_ud_open(struct swv_ctx *c)
+{
+    struct sockaddr_in6 any = {.sin6_family = AF_INET6};
+    const char *netdev = c->dev->cfg.netdev;
+    int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return -errno;
+    any.sin6_port = htons((uint16_t)(swv_port_base() + c->slot));
+    set_int(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+    set_int(fd, SOL_SOCKET, SO_RCVBUF, 4 << 20);
+    if (setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, netdev,
+                   (socklen_t)strlen(netdev)) != 0 ||
+        bind(fd, (struct sockaddr *)&any, sizeof(any)) != 0) {
+        swv_log("no datagrams: %d", errno);
+        close(fd);
+        return -EADDRINUSE;
+    }
+    c->ud_fd = fd;
+    return 0;
+}
+
 void swv_listen_accept(struct swv_ctx *c)
 {
     int fd;

@@ -141,6 +141,12 @@ struct swv_pd {
     uint32_t refs;
 };
 
+struct swv_ah {
+    struct ibv_ah ib;
+    struct ibv_ah_attr attr;
+    union ibv_gid sgid;
+};
+
 struct swv_mr {
     struct ibv_mr ib;
     uint64_t iova;
@@ -159,6 +165,8 @@ struct swv_sqe {
     uint8_t op;
     uint8_t *inl; /* SWV max_inline bytes, part of the queue's block */
     struct swv_hdr hdr;
+    struct swv_ah *ah; /* borrowed; UD only, as the next two */
+    uint32_t ud_qpn, ud_qkey;
     int nsge;
     struct ibv_sge sge[SWV_MAX_SGE];
 };
@@ -283,7 +291,7 @@ struct swv_ctx {
     int mtu_override;
     struct swv_gid gids[SWV_MAX_GIDS];
     int slot;
-    int listen_fd, netlink_fd, wake_fd, epoll_fd;
+    int listen_fd, ud_fd, netlink_fd, wake_fd, epoll_fd;
     struct swv_event_queue async;
     struct swv_mr **mrs;
     uint32_t num_mrs;
@@ -366,6 +374,7 @@ void swv_queue_take(struct swv_event_queue *q);
 int swv_config_load(struct swv_devcfg *cfg, int max);
 int swv_port_base(void);
 uint64_t swv_retry_floor(void);
+bool swv_ud_wanted(void);
 
 /* device.c */
 struct swv_device *swv_device_at(int i);
@@ -477,6 +486,12 @@ void swv_sink_discard(struct swv_conn *conn, uint32_t len);
 void *swv_sink_piece(struct swv_conn *conn, uint32_t *len_p);
 void swv_sink_advance(struct swv_sink *s, uint32_t len);
 
+/* ud.c, locked */
+void swv_ud_kick(struct swv_qp *qp);
+void swv_ud_input(struct swv_ctx *c);
+void swv_grh_read(const struct ibv_grh *grh, union ibv_gid *src,
+                  union ibv_gid *dst);
+
 /* conn.c and socket.c, locked unless said */
 struct swv_conn *swv_conn_new(struct swv_ctx *c, enum swv_conn_kind kind,
                               int fd);
@@ -493,6 +508,7 @@ void swv_conn_adopt(struct swv_qp *qp, int fd, uint32_t dest_qpn,
                     enum ibv_mtu path_mtu);
 bool swv_conn_stalled(struct swv_conn *conn);
 int swv_listen_open(struct swv_ctx *c);
+int swv_ud_open(struct swv_ctx *c);
 void swv_listen_accept(struct swv_ctx *c);
 /* unlocked: may sleep up to a second; fd of the answered connection or -1 */
 int swv_resolve(const struct swv_device *dev, const union ibv_gid *sgid,
