@@ -13,6 +13,7 @@ unit_tests = \
 	test/unit/test_neigh \
 	test/unit/test_netdev \
 	test/unit/test_node \
+	test/unit/test_node_settings \
 	test/unit/test_oob \
 	test/unit/test_oob_fsm \
 	test/unit/test_oob_wire \

@@ -47,7 +47,8 @@ struct mesh_lane {
  * (addr_count 0) or down.  filter: comma separated list of netdev or ibdev
  * names (or ibdev:port) to keep, "^" in front excludes; NULL or empty: all.
  * *lanes_p is to be freed with free(); no device at all is 0 lanes and 0.
- * -EINVAL: the filter names something that does not exist (logged).
+ * -EINVAL: nothing that the filter lists exists (logged); what is
+ * not there beside others is ignored, as one filter may serve many nodes.
  */
 int mesh_lane_discover(const char *filter, struct mesh_lane **lanes_p,
                        unsigned *count_p);

@@ -314,8 +314,8 @@ static bool name_known(const char *name, size_t len, const char *const *others,
     return false;
 }
 
-static void unknown_report(const char *name, size_t len, const char *filter,
-                           const struct mesh_lane *lanes, unsigned count)
+static void unknown_report(const char *filter, const struct mesh_lane *lanes,
+                           unsigned count)
 {
     char label[MESH_LANE_LABEL_LEN];
     char there[512] = "none";
@@ -326,16 +326,34 @@ static void unknown_report(const char *name, size_t len, const char *filter,
         at +=
             (size_t)snprintf(there + at, sizeof(there) - at, "%s%s",
                              at ? ", " : "", mesh_lane_label(&lanes[i], label));
-    mesh_error("'%.*s' in the lane filter '%s' names no RDMA device and no "
-               "netdev of one; there are: %s",
-               (int)len, name, filter, there);
+    mesh_error("the lane filter '%s' names no RDMA device and no netdev of "
+               "one; there are: %s",
+               filter, there);
+}
+
+/* One list may serve nodes whose lanes have different names. */
+static bool any_known(const char *list, const char *const *others,
+                      const struct mesh_lane *lanes, unsigned count)
+{
+    bool any = false;
+    const char *name;
+    size_t len;
+
+    while ((name = list_next(&list, &len))) {
+        if (name_known(name, len, others, lanes, count))
+            any = true;
+        else
+            mesh_info("the lane filter names '%.*s', which is not here",
+                      (int)len, name);
+    }
+    return any;
 }
 
 int mesh_lanes_filter(const char *filter, const char *const *others,
                       struct mesh_lane *lanes, unsigned *count_p)
 {
     unsigned kept = 0, i;
-    const char *list, *at, *name;
+    const char *list, *at;
     bool exclude;
     size_t len;
 
@@ -347,11 +365,9 @@ int mesh_lanes_filter(const char *filter, const char *const *others,
     at = list;
     if (!list_next(&at, &len))
         return 0;
-    for (at = list; (name = list_next(&at, &len));) {
-        if (!name_known(name, len, others, lanes, *count_p)) {
-            unknown_report(name, len, filter, lanes, *count_p);
-            return -EINVAL;
-        }
+    if (!any_known(list, others, lanes, *count_p) && !exclude) {
+        unknown_report(filter, lanes, *count_p);
+        return -EINVAL;
     }
     for (i = 0; i < *count_p; i++) {
         if (lane_listed(&lanes[i], list) != exclude)

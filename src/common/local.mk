@@ -20,6 +20,8 @@ libmeshcommon_la_SOURCES = \
 	src/common/netdev.h \
 	src/common/node.c \
 	src/common/node.h \
+	src/common/node_settings.c \
+	src/common/node_settings.h \
 	src/common/oob.c \
 	src/common/oob.h \
 	src/common/oob_channel.c \

@@ -11,9 +11,10 @@
 ucs_config_field_t uct_mesh_md_config_table[] = {
     {"", "", NULL, MD(super), UCS_CONFIG_TYPE_TABLE(uct_md_config_table)},
 
-    {"LANES", "all",
+    {"LANES", "auto",
      "Lanes to use: a comma separated list of netdevs or RDMA devices\n"
-     "(eth1,rxe0 or rxe0:1), a leading ^ excludes those listed.",
+     "(eth1,rxe0 or rxe0:1), a leading ^ excludes those listed. With \"auto\"\n"
+     "MESH_LANES or the node's mesh.conf decides, which by default takes all.",
      MD(lanes), UCS_CONFIG_TYPE_STRING},
 
     {"RCACHE", "try", "Keep memory registrations for reuse.", MD(rcache),
@@ -42,7 +43,8 @@ ucs_config_field_t uct_mesh_iface_config_table[] = {
 
     {"OOB_PORTS", "0-0",
      "TCP ports on which the interface listens for connection set-up, for\n"
-     "firewalls. 0-0: any free port.",
+     "firewalls. With 0-0 MESH_OOB_PORT_FIRST and MESH_OOB_PORT_LAST or the\n"
+     "node's mesh.conf decide, which by default leave it to the kernel.",
      IFACE(oob_ports), UCS_CONFIG_TYPE_RANGE_SPEC},
 
     {"CONNECT_TIMEOUT", "20s",

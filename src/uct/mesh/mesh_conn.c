@@ -273,12 +273,21 @@ void uct_mesh_conn_explain(const uct_mesh_conn_t *conn, int error,
                            const char *what, const char *hint,
                            char text[MESH_QP_ERROR_LEN])
 {
-    mesh_qp_explain(error, what, conn->peer_node, &conn->local_end,
-                    conn->remote_end.qpn != 0 ? &conn->remote_end : NULL,
+    struct mesh_qp_end remote = conn->remote_end;
+
+    /* As long as the peer has not answered, all that is known of it is which
+     * address was called. */
+    if (remote.qpn == 0) {
+        mesh_addr_to_gid(&conn->remote_addr, &remote.gid);
+        remote.gid_type = conn->local_end.gid_type;
+        snprintf(remote.lane, sizeof(remote.lane), "(unknown)");
+    }
+    mesh_qp_explain(error, what, conn->peer_node, &conn->local_end, &remote,
                     conn->iface->lane.ifindex, hint, text);
 }
 
-/* From here on nothing is sent; what was posted comes back with errors. */
+/* From here on nothing is sent; what was posted comes back, see
+ * uct_mesh_conn_post_drain(). */
 static void stop(uct_mesh_conn_t *conn, enum uct_mesh_conn_event event,
                  ucs_status_t status, unsigned work)
 {
@@ -293,7 +302,8 @@ static void stop(uct_mesh_conn_t *conn, enum uct_mesh_conn_event event,
     conn->sq_avail = 0;
     if (conn->qp != NULL)
         ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE);
-    uct_mesh_conn_work_add(conn, work | UCT_MESH_WORK_DESTROY);
+    uct_mesh_conn_work_add(conn, work | UCT_MESH_WORK_DRAIN |
+                                     UCT_MESH_WORK_DESTROY);
 }
 
 /* Does somebody wait for something? Sends without a completion do not count:
@@ -481,20 +491,30 @@ static void notify(uct_mesh_conn_t *conn)
                      node);
 }
 
+/* Returns false when there is no room to send. */
+static bool send_credit(uct_mesh_conn_t *conn)
+{
+    if (conn->over || uct_mesh_conn_rx_limit(conn) == conn->rx_limit)
+        return true;
+    return uct_mesh_conn_post_ctrl(conn, UCT_MESH_CTRL_CREDIT) !=
+           UCS_ERR_NO_RESOURCE;
+}
+
 /* Returns the bits that could not be done yet. */
 static unsigned do_work(uct_mesh_conn_t *conn, unsigned work)
 {
-    if ((work & UCT_MESH_WORK_CREDIT) && !conn->over &&
-        uct_mesh_conn_rx_limit(conn) != conn->rx_limit &&
-        uct_mesh_conn_post_ctrl(conn, UCT_MESH_CTRL_CREDIT) ==
-            UCS_ERR_NO_RESOURCE)
-        return work & ~UCT_MESH_WORK_NOTIFY;
+    unsigned left = 0;
+
+    if ((work & UCT_MESH_WORK_CREDIT) && !send_credit(conn))
+        left |= UCT_MESH_WORK_CREDIT;
+    if ((work & UCT_MESH_WORK_DRAIN) && !uct_mesh_conn_post_drain(conn))
+        left |= UCT_MESH_WORK_DRAIN;
     if (work & UCT_MESH_WORK_NOTIFY)
         notify(conn);
-    if (!(work & UCT_MESH_WORK_DESTROY))
-        return 0;
-    if (conn->eps == NULL && uct_mesh_conn_idle(conn))
-        uct_mesh_conn_destroy(conn);
+    if (!(work & UCT_MESH_WORK_DESTROY) || conn->eps != NULL ||
+        !uct_mesh_conn_idle(conn))
+        return left;
+    uct_mesh_conn_destroy(conn);
     return 0;
 }
 

@@ -40,7 +40,8 @@ enum {
     UCT_MESH_WORK_CREDIT = 1 << 0, /* tell the peer its new limit */
     UCT_MESH_WORK_BYE = 1 << 1,    /* say goodbye */
     UCT_MESH_WORK_NOTIFY = 1 << 2, /* tell the endpoints of a failure */
-    UCT_MESH_WORK_DESTROY = 1 << 3 /* over and unused */
+    UCT_MESH_WORK_DESTROY = 1 << 3, /* over and unused */
+    UCT_MESH_WORK_DRAIN = 1 << 4    /* make sure that all sends come back */
 };
 
 /* What the engine's thread tells the main thread. */
@@ -79,7 +80,6 @@ typedef struct uct_mesh_conn {
     struct uct_mesh_conn *work_next;
     ucs_status_t status; /* why sends fail once it is over */
     bool over;           /* closed or failed */
-    bool drain;          /* posted sends come back with errors */
     bool bye_sent;
 
     /* guarded by iface->lock */

@@ -149,14 +149,25 @@ static void stop_listening(uct_mesh_iface_t *iface)
         mesh_oob_listener_close(iface->listeners[i]);
 }
 
+static void take_ports(const uct_mesh_iface_t *iface,
+                       const uct_mesh_iface_config_t *config,
+                       struct mesh_oob_listen_params *params)
+{
+    const struct mesh_node_settings *node = &uct_mesh_iface_md(iface)->settings;
+    bool own = config->oob_ports.last != 0;
+
+    params->port_first =
+        (uint16_t)(own ? (int)config->oob_ports.first : node->oob_port_first);
+    params->port_last =
+        (uint16_t)(own ? (int)config->oob_ports.last : node->oob_port_last);
+}
+
 static int start_listening(uct_mesh_iface_t *iface,
                            const uct_mesh_iface_config_t *config)
 {
     struct uct_mesh_address *address = &iface->address;
     struct mesh_oob_listen_params params = {
         .netdev = iface->lane.netdev,
-        .port_first = (uint16_t)config->oob_ports.first,
-        .port_last = (uint16_t)config->oob_ports.last,
         .node_id = address->node_id,
         .endpoint_id = address->endpoint_id,
         .idle_timeout_ms = IDLE_TIMEOUT_MS,
@@ -174,6 +185,7 @@ static int start_listening(uct_mesh_iface_t *iface,
     uint16_t unused;
     int ret = 0;
 
+    take_ports(iface, config, &params);
     memcpy(params.token, address->token, sizeof(params.token));
     for (unsigned i = 0; i < 3 && ret == 0; i++) {
         params.family = listeners[i].family;

@@ -237,6 +237,7 @@ static void md_close(uct_md_h tl_md)
     uct_mesh_mem_cache_cleanup(md);
     md_close_verbs(md);
     pthread_mutex_destroy(&md->lock);
+    mesh_node_settings_release(&md->settings);
     free(md->lanes);
     free(md);
 }
@@ -289,7 +290,7 @@ ucs_status_t uct_mesh_md_open(uct_component_t *component, const char *name,
 {
     const uct_mesh_md_config_t *config =
         (const uct_mesh_md_config_t *)tl_config;
-    const char *filter = config->lanes;
+    const char *filter;
     uct_mesh_md_t *md;
 
     md = calloc(1, sizeof(*md));
@@ -299,8 +300,10 @@ ucs_status_t uct_mesh_md_open(uct_component_t *component, const char *name,
     md->super.component = component;
     pthread_mutex_init(&md->lock, NULL);
     init_fork(config->fork_init);
-    if (filter != NULL && strcmp(filter, "all") == 0)
-        filter = NULL;
+    if (mesh_node_settings_load(&md->settings) == -ENOMEM)
+        goto free_md;
+    filter =
+        strcmp(config->lanes, "auto") == 0 ? md->settings.lanes : config->lanes;
     if (mesh_node_self(&md->node) != 0 ||
         mesh_lane_discover(filter, &md->lanes, &md->lane_count) != 0)
         goto free_md;
@@ -323,6 +326,7 @@ close_verbs:
     md_close_verbs(md);
 free_md:
     pthread_mutex_destroy(&md->lock);
+    mesh_node_settings_release(&md->settings);
     free(md->lanes);
     free(md);
     return UCS_ERR_IO_ERROR;

@@ -16,6 +16,7 @@
 
 #include "common/lane.h"
 #include "common/node.h"
+#include "common/node_settings.h"
 #include "common/oob.h"
 
 #include <pthread.h>
@@ -32,6 +33,7 @@ typedef struct uct_mesh_md {
     struct mesh_lane *lanes; /* owned: all lanes of the node */
     unsigned lane_count;
     struct mesh_node node;
+    struct mesh_node_settings settings; /* owned */
     struct mesh_oob *oob; /* one reference of the process's engine */
     pthread_mutex_t lock;
     struct uct_mesh_iface *ifaces; /* guarded by lock: open interfaces */

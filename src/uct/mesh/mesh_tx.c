@@ -382,6 +382,22 @@ ucs_status_t uct_mesh_conn_post_nop(uct_mesh_conn_t *conn, bool probe)
     return post(conn, &wr, &slot, true);
 }
 
+bool uct_mesh_conn_post_drain(uct_mesh_conn_t *conn)
+{
+    static const uct_mesh_tx_slot_t slot;
+    struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
+
+    if (conn->sq_signaled == conn->sq_head)
+        return true;
+    if (conn->sq_head - conn->sq_tail > conn->sq_mask ||
+        conn->iface->cq_avail <= 0)
+        return false;
+    if (post(conn, &wr, &slot, true) != UCS_OK)
+        uct_mesh_conn_complete(conn, conn->sq_head - 1, conn->status);
+    conn->sq_avail = 0;
+    return true;
+}
+
 ucs_status_t uct_mesh_conn_post_ctrl(uct_mesh_conn_t *conn, uint8_t type)
 {
     static const uct_mesh_tx_slot_t slot;

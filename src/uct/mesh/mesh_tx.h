@@ -71,6 +71,13 @@ ucs_status_t uct_mesh_conn_post_nop(uct_mesh_conn_t *conn, bool probe);
 /* Posts a message without payload. UCS_ERR_NO_RESOURCE as above. */
 ucs_status_t uct_mesh_conn_post_ctrl(uct_mesh_conn_t *conn, uint8_t type);
 
+/*
+ * On a stopped QP: makes sure that a completion comes for the last send. Those
+ * without one that had arrived before the stop leave no trace otherwise.
+ * False when the queue is full: to be tried again after completions.
+ */
+bool uct_mesh_conn_post_drain(uct_mesh_conn_t *conn);
+
 /* Completes all sends up to and including counter, the last with status. */
 void uct_mesh_conn_complete(uct_mesh_conn_t *conn, uint32_t counter,
                             ucs_status_t status);
