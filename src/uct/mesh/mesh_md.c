@@ -277,7 +277,9 @@ static void init_fork(int mode)
 {
     int ret;
 
-    if (mode == UCS_NO)
+    /* ibv_fork_init() takes registered pages away from children even where
+     * the kernel copies them for the child. */
+    if (mode == UCS_NO || ibv_is_fork_initialized() != IBV_FORK_DISABLED)
         return;
     ret = ibv_fork_init();
     if (ret != 0 && mode == UCS_YES)
