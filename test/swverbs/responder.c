@@ -331,7 +331,7 @@ bool swv_resp_frame(struct swv_conn *conn)
         h->arg[0] = be64toh(h->arg[0]);
         h->arg[1] = be64toh(h->arg[1]);
     }
-    qp = conn_target(conn);
+    qp = swv_fault_drop(conn->ctx) ? NULL : conn_target(conn);
     if (qp != NULL && (h->flags & SWV_F_ACK)) {
         swv_req_ack(qp, be32toh(h->ack)); /* may end in the error state */
         qp = conn_target(conn);
@@ -339,6 +339,8 @@ bool swv_resp_frame(struct swv_conn *conn)
     if (qp != NULL) {
         request_start(conn, qp, len);
     } else {
+        /* An acknowledgement that came later would undo it. */
+        swv_resp_flush_acks(conn->ctx);
         put_simple(conn, SWV_OP_DROPPED, be32toh(h->seq), 0, 0);
         swv_conn_flush(conn);
     }
