@@ -9,6 +9,8 @@ libuct_mesh_la_SOURCES = \
 	src/uct/mesh/mesh_am_wire.h \
 	src/uct/mesh/mesh_backend.c \
 	src/uct/mesh/mesh_backend.h \
+	src/uct/mesh/mesh_check.c \
+	src/uct/mesh/mesh_check.h \
 	src/uct/mesh/mesh_component.c \
 	src/uct/mesh/mesh_config.c \
 	src/uct/mesh/mesh_config.h \

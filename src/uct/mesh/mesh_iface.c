@@ -15,6 +15,7 @@
 
 #define BYE_TIMEOUT_NS  UINT64_C(1000000000)
 #define MAX_UNPROVEN    128
+#define MAX_ALIGNMENT   4096  /* of a page */
 #define IDLE_TIMEOUT_MS 10000 /* for what a caller owes; it calls again */
 
 static void iface_close(uct_iface_h tl_iface);
@@ -202,6 +203,25 @@ static int start_listening(uct_mesh_iface_t *iface,
     return ret;
 }
 
+/* What the user may ask of the place of payloads in receive buffers. */
+static bool alignment_valid(const uct_iface_params_t *params)
+{
+    bool aligned = params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT;
+    size_t align = aligned ? params->am_alignment : 1;
+    size_t offset = 0;
+
+    if (params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET)
+        offset = params->am_align_offset;
+    if (align > 0 && align <= MAX_ALIGNMENT && (align & (align - 1)) == 0 &&
+        offset < align)
+        return true;
+    mesh_error("active messages can't be aligned to %zu bytes with offset %zu: "
+               "the alignment must be a power of two up to %d, the offset "
+               "smaller than it",
+               align, offset, MAX_ALIGNMENT);
+    return false;
+}
+
 static ucs_status_t init_base(uct_mesh_iface_t *iface, uct_md_h md,
                               uct_worker_h worker,
                               const uct_iface_params_t *params,
@@ -210,6 +230,8 @@ static ucs_status_t init_base(uct_mesh_iface_t *iface, uct_md_h md,
     if (!(params->field_mask & UCT_IFACE_PARAM_FIELD_OPEN_MODE) ||
         !(params->open_mode & UCT_IFACE_OPEN_MODE_DEVICE))
         return UCS_ERR_UNSUPPORTED;
+    if (!alignment_valid(params))
+        return UCS_ERR_INVALID_PARAM;
     return UCS_CLASS_INIT(uct_base_iface_t, &iface->super, &iface_ops,
                           uct_mesh_internal_ops(), md, worker, params, config);
 }

@@ -2,27 +2,22 @@
 /*
  * What UCX is told about an interface: capabilities, limits and estimates.
  */
-#include "mesh_iface.h"
-
-#include "mesh_am_wire.h"
+#include "mesh_check.h"
 
 #include <string.h>
 
-#define MAX_MESSAGE    (1ul << 30) /* what every RC device can do */
-#define LATENCY        1.3e-6      /* seconds, for UCX's choice of lanes */
+#define LATENCY        1.3e-6 /* seconds, for UCX's choice of lanes */
 #define LATENCY_PER_EP 1.0e-9
 #define OVERHEAD       75e-9
 #define ETH_OVERHEAD   78 /* RoCE v2 headers and framing of one packet */
 
 static void query_am(const uct_mesh_iface_t *iface, uct_iface_attr_t *attr)
 {
-    size_t segment = iface->seg_size - UCT_MESH_AM_HDR_LEN;
-
-    attr->cap.am.max_short = iface->inline_size - UCT_MESH_AM_HDR_LEN;
-    attr->cap.am.max_bcopy = segment;
+    attr->cap.am.max_short = uct_mesh_max_am_short(iface);
+    attr->cap.am.max_bcopy = uct_mesh_max_am(iface);
     attr->cap.am.min_zcopy = 0;
-    attr->cap.am.max_zcopy = segment;
-    attr->cap.am.max_hdr = 256 < segment / 2 ? 256 : segment / 2;
+    attr->cap.am.max_zcopy = uct_mesh_max_am(iface);
+    attr->cap.am.max_hdr = uct_mesh_max_am_hdr(iface);
     attr->cap.am.max_iov = iface->max_sge - 1;
     attr->cap.am.opt_zcopy_align = 64;
     attr->cap.am.align_mtu = iface->lane.active_mtu;
@@ -33,13 +28,13 @@ static void query_rma(const uct_mesh_iface_t *iface, uct_iface_attr_t *attr)
     attr->cap.put.max_short = iface->inline_size;
     attr->cap.put.max_bcopy = iface->seg_size;
     attr->cap.put.min_zcopy = 0;
-    attr->cap.put.max_zcopy = MAX_MESSAGE;
+    attr->cap.put.max_zcopy = UCT_MESH_MAX_MESSAGE;
     attr->cap.put.max_iov = iface->max_sge;
     attr->cap.put.opt_zcopy_align = 64;
     attr->cap.put.align_mtu = iface->lane.active_mtu;
     attr->cap.get.max_bcopy = iface->seg_size;
     attr->cap.get.min_zcopy = 0;
-    attr->cap.get.max_zcopy = MAX_MESSAGE;
+    attr->cap.get.max_zcopy = UCT_MESH_MAX_MESSAGE;
     attr->cap.get.max_iov = iface->max_sge;
     attr->cap.get.opt_zcopy_align = 64;
     attr->cap.get.align_mtu = iface->lane.active_mtu;

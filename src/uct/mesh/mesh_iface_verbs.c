@@ -10,8 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define POOL_GROW     64
-#define MAX_ALIGNMENT 4096
+#define POOL_GROW 64
 
 static unsigned round_up(unsigned value, unsigned align)
 {
@@ -44,8 +43,9 @@ static int verbs_error(const uct_mesh_iface_t *iface, const char *what)
     return -error;
 }
 
-/* Where the payload goes, so that it is aligned as the user asked and the
- * headroom and the release pointer fit before it. */
+/* Where the payload goes, so that it is aligned as the user asked (what he
+ * asked was checked before) and the headroom and the release pointer fit before
+ * it. */
 static void choose_rx_layout(uct_mesh_iface_t *iface,
                              const uct_iface_params_t *params, size_t *align_p)
 {
@@ -54,11 +54,9 @@ static void choose_rx_layout(uct_mesh_iface_t *iface,
     if (params->field_mask & UCT_IFACE_PARAM_FIELD_RX_HEADROOM)
         iface->rx_headroom = (unsigned)params->rx_headroom;
     if (params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT) {
-        if (params->am_alignment <= MAX_ALIGNMENT && params->am_alignment > 0 &&
-            (params->am_alignment & (params->am_alignment - 1)) == 0)
-            align = params->am_alignment;
+        align = params->am_alignment;
         if (params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET)
-            offset = params->am_align_offset % align;
+            offset = params->am_align_offset;
     }
     before = sizeof(struct mesh_buf *) + sizeof(uct_recv_desc_t *) +
              iface->rx_headroom;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mesh_tx.h"
 
+#include "mesh_check.h"
+
 #include "common/log.h"
 
 #include <stdlib.h>
@@ -96,11 +98,19 @@ static inline ucs_status_t post_am(uct_mesh_conn_t *conn,
     return status;
 }
 
-/* Returns the total length; fills at most UCT_MESH_MAX_SGE entries. */
-static size_t fill_sges(const uct_iov_t *iov, size_t iovcnt,
-                        struct ibv_sge *sges, int *count_p)
+static size_t iov_length(const uct_iov_t *iov, size_t iovcnt)
 {
     size_t total = 0;
+
+    for (size_t i = 0; i < iovcnt; i++)
+        total += iov[i].length * iov[i].count;
+    return total;
+}
+
+/* Adds the buffers that are not empty. */
+static void fill_sges(const uct_iov_t *iov, size_t iovcnt, struct ibv_sge *sges,
+                      int *count_p)
+{
     int count = *count_p;
 
     for (size_t i = 0; i < iovcnt; i++) {
@@ -111,11 +121,9 @@ static size_t fill_sges(const uct_iov_t *iov, size_t iovcnt,
         sges[count].addr = (uintptr_t)iov[i].buffer;
         sges[count].length = (uint32_t)length;
         sges[count].lkey = uct_mesh_memh_lkey(iov[i].memh);
-        total += length;
         count++;
     }
     *count_p = count;
-    return total;
 }
 
 ucs_status_t uct_mesh_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
@@ -135,7 +143,14 @@ ucs_status_t uct_mesh_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
         .opcode = IBV_WR_SEND,
         .send_flags = IBV_SEND_INLINE,
     };
+    ucs_status_t status = uct_mesh_check_am_id("am_short", id);
 
+    if (status == UCS_OK)
+        status =
+            uct_mesh_check_length("am_short", sizeof(header) + (size_t)length,
+                                  uct_mesh_max_am_short(conn->iface));
+    if (__builtin_expect(status != UCS_OK, 0))
+        return status;
     if (__builtin_expect(!can_send_am(ep), 0))
         return no_resource(ep);
     write_am_hdr(conn, head, id);
@@ -158,15 +173,18 @@ ucs_status_t uct_mesh_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
         .send_flags = IBV_SEND_INLINE,
     };
 
+    ucs_status_t status = uct_mesh_check_am_id("am_short_iov", id);
+
+    if (status == UCS_OK)
+        status = uct_mesh_check_length("am_short_iov", iov_length(iov, iovcnt),
+                                       uct_mesh_max_am_short(ep->conn->iface));
+    if (status != UCS_OK)
+        return status;
     if (!can_send_am(ep))
         return no_resource(ep);
     for (size_t i = 0; i < iovcnt; i++) {
-        size_t length = iov[i].length * iov[i].count;
-
-        if (length > (size_t)(message + ep->conn->iface->inline_size - end))
-            return UCS_ERR_INVALID_PARAM;
-        memcpy(end, iov[i].buffer, length);
-        end += length;
+        memcpy(end, iov[i].buffer, iov[i].length * iov[i].count);
+        end += iov[i].length * iov[i].count;
     }
     write_am_hdr(ep->conn, message, id);
     sge.length = (uint32_t)(end - message);
@@ -189,6 +207,9 @@ ssize_t uct_mesh_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     size_t length;
 
     (void)flags;
+    status = uct_mesh_check_am_id("am_bcopy", id);
+    if (__builtin_expect(status != UCS_OK, 0))
+        return status;
     if (__builtin_expect(!can_send_am(ep), 0))
         return no_resource(ep);
     slot.buf = mesh_pool_get(&ep->conn->iface->tx_pool);
@@ -203,6 +224,24 @@ ssize_t uct_mesh_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     if (__builtin_expect(status == UCS_OK, 1))
         return (ssize_t)length;
     mesh_pool_put(&ep->conn->iface->tx_pool, slot.buf);
+    return status;
+}
+
+static ucs_status_t check_am_zcopy(const uct_mesh_iface_t *iface, uint8_t id,
+                                   size_t header_length, const uct_iov_t *iov,
+                                   size_t iovcnt)
+{
+    ucs_status_t status = uct_mesh_check_am_id("am_zcopy", id);
+
+    if (status == UCS_OK)
+        status = uct_mesh_check("am_zcopy", "header length", header_length,
+                                uct_mesh_max_am_hdr(iface));
+    if (status == UCS_OK)
+        status = uct_mesh_check_iov("am_zcopy", iovcnt, iface->max_sge - 1);
+    if (status == UCS_OK)
+        status = uct_mesh_check_length("am_zcopy",
+                                       header_length + iov_length(iov, iovcnt),
+                                       uct_mesh_max_am(iface));
     return status;
 }
 
@@ -222,6 +261,9 @@ ucs_status_t uct_mesh_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
     ucs_status_t status;
 
     (void)flags;
+    status = check_am_zcopy(ep->conn->iface, id, header_length, iov, iovcnt);
+    if (status != UCS_OK)
+        return status;
     if (!can_send_am(ep))
         return no_resource(ep);
     slot.buf = mesh_pool_get(&ep->conn->iface->tx_pool);
@@ -256,7 +298,11 @@ ucs_status_t uct_mesh_ep_put_short(uct_ep_h tl_ep, const void *buffer,
         .send_flags = IBV_SEND_INLINE,
         .wr.rdma = {.remote_addr = remote_addr, .rkey = (uint32_t)rkey},
     };
+    ucs_status_t status = uct_mesh_check_length("put_short", length,
+                                                ep->conn->iface->inline_size);
 
+    if (__builtin_expect(status != UCS_OK, 0))
+        return status;
     if (!can_post(ep))
         return no_resource(ep);
     if (length == 0)
@@ -315,8 +361,11 @@ ucs_status_t uct_mesh_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack,
         .opcode = IBV_WR_RDMA_READ,
         .wr.rdma = {.remote_addr = remote_addr, .rkey = (uint32_t)rkey},
     };
-    ucs_status_t status;
+    ucs_status_t status =
+        uct_mesh_check_length("get_bcopy", length, ep->conn->iface->seg_size);
 
+    if (status != UCS_OK)
+        return status;
     if (!can_post(ep))
         return no_resource(ep);
     if (length == 0)
@@ -334,6 +383,17 @@ ucs_status_t uct_mesh_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack,
     return status;
 }
 
+static ucs_status_t check_rma(const uct_mesh_iface_t *iface, const char *call,
+                              const uct_iov_t *iov, size_t iovcnt)
+{
+    ucs_status_t status = uct_mesh_check_iov(call, iovcnt, iface->max_sge);
+
+    if (status != UCS_OK)
+        return status;
+    return uct_mesh_check_length(call, iov_length(iov, iovcnt),
+                                 UCT_MESH_MAX_MESSAGE);
+}
+
 static ucs_status_t rma_zcopy(uct_mesh_ep_t *ep, enum ibv_wr_opcode opcode,
                               const uct_iov_t *iov, size_t iovcnt,
                               uint64_t remote_addr, uct_rkey_t rkey,
@@ -346,11 +406,16 @@ static ucs_status_t rma_zcopy(uct_mesh_ep_t *ep, enum ibv_wr_opcode opcode,
         .opcode = opcode,
         .wr.rdma = {.remote_addr = remote_addr, .rkey = (uint32_t)rkey},
     };
-    ucs_status_t status;
+    ucs_status_t status = check_rma(
+        ep->conn->iface, opcode == IBV_WR_RDMA_READ ? "get_zcopy" : "put_zcopy",
+        iov, iovcnt);
 
+    if (status != UCS_OK)
+        return status;
     if (!can_post(ep))
         return no_resource(ep);
-    if (fill_sges(iov, iovcnt, sges, &wr.num_sge) == 0)
+    fill_sges(iov, iovcnt, sges, &wr.num_sge);
+    if (wr.num_sge == 0)
         return UCS_OK;
     status = post(ep->conn, &wr, &slot, comp != NULL);
     return status == UCS_OK ? UCS_INPROGRESS : status;
