@@ -15,7 +15,7 @@ static int ah_resolve(struct swv_ctx *c, struct swv_ah *ah)
 
     swv_lock(c);
     swv_port_refresh(c, true);
-    up = c->port_up;
+    up = c->port_up && !c->cut;
     ah->sgid = c->gids[ah->attr.grh.sgid_index].gid;
     swv_unlock(c);
     if (!up)
@@ -31,8 +31,12 @@ SWV_EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd,
 {
     struct swv_ctx *c = swv_ctx(pd->context);
     struct swv_ah *ah;
-    int ret = -EINVAL;
+    int ret = -EINVAL, err = swv_fault_verb(c, SWV_VERB_CREATE_AH);
 
+    if (err != 0) {
+        errno = err;
+        return NULL;
+    }
     if (!attr->is_global || attr->port_num != 1 ||
         attr->grh.sgid_index >= SWV_MAX_GIDS) {
         errno = EINVAL;

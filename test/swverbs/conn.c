@@ -15,7 +15,7 @@
 
 static void conn_epoll(struct swv_conn *conn, int op)
 {
-    struct epoll_event ev = {.events = EPOLLIN};
+    struct epoll_event ev = {.events = conn->hold_until == 0 ? EPOLLIN : 0};
 
     if (conn->want_out || !conn->connected)
         ev.events |= EPOLLOUT;
@@ -291,6 +291,28 @@ static void conn_input(struct swv_conn *conn)
     }
 }
 
+/* By fault, requests wait: the socket is left alone until it is time. */
+static bool hold(struct swv_conn *conn)
+{
+    uint64_t delay = conn->ctx->faults.delay_ns;
+
+    if (delay == 0 || conn->kind != SWV_CONN_RX)
+        return false;
+    if (conn->hold_until == 0) {
+        conn->hold_until = swv_now() + delay;
+        conn_epoll(conn, EPOLL_CTL_MOD);
+        swv_timer_arm(conn->ctx, conn->hold_until);
+    }
+    return true;
+}
+
+void swv_conn_release(struct swv_conn *conn)
+{
+    conn->hold_until = 0;
+    conn_epoll(conn, EPOLL_CTL_MOD);
+    conn_input(conn);
+}
+
 static void tx_ready(struct swv_conn *conn)
 {
     int err = 0;
@@ -324,6 +346,7 @@ void swv_conn_event(struct swv_conn *conn, uint32_t events)
             swv_conn_flush(conn);
         }
     }
-    if (!conn->dead && (events & (EPOLLIN | EPOLLERR | EPOLLHUP)))
+    if (!conn->dead && (events & (EPOLLIN | EPOLLERR | EPOLLHUP)) &&
+        !hold(conn))
         conn_input(conn);
 }

@@ -29,7 +29,8 @@ static void ops_fill(struct swv_ctx *c)
 static void ctx_init(struct swv_ctx *c, struct swv_device *dev)
 {
     c->dev = dev;
-    c->listen_fd = c->ud_fd = c->netlink_fd = c->wake_fd = c->epoll_fd = -1;
+    c->listen_fd = c->ud_fd = c->control_fd = c->netlink_fd = c->wake_fd =
+        c->epoll_fd = -1;
     c->async.fd = -1;
     c->next_timer = SWV_TIME_NEVER;
     swv_list_init(&c->conns);
@@ -63,6 +64,16 @@ static void ctx_free(struct swv_ctx *c)
     free(c);
 }
 
+static int faults_from_environment(struct swv_ctx *c)
+{
+    int err;
+
+    swv_lock(c);
+    err = swv_fault_environment(c);
+    swv_unlock(c);
+    return err;
+}
+
 SWV_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
     struct swv_device *dev = (struct swv_device *)device;
@@ -78,6 +89,8 @@ SWV_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
         swv_port_refresh(c, false);
         ret = swv_progress_start(c);
     }
+    if (ret == 0 && (ret = -faults_from_environment(c)) != 0)
+        swv_progress_stop(c);
     if (ret != 0) {
         ctx_free(c);
         errno = -ret;

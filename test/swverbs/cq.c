@@ -11,11 +11,13 @@
 SWV_EXPORT struct ibv_comp_channel *
 ibv_create_comp_channel(struct ibv_context *context)
 {
-    struct swv_channel *ch = calloc(1, sizeof(*ch));
-    int ret;
+    int ret = swv_fault_verb(swv_ctx(context), SWV_VERB_CREATE_COMP_CHANNEL);
+    struct swv_channel *ch = ret == 0 ? calloc(1, sizeof(*ch)) : NULL;
 
-    if (ch == NULL)
+    if (ch == NULL) {
+        errno = ret != 0 ? ret : ENOMEM;
         return NULL;
+    }
     ret = swv_queue_init(&ch->q, 0);
     if (ret != 0) {
         free(ch);
@@ -49,8 +51,13 @@ SWV_EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe,
                                         int comp_vector)
 {
     struct swv_ctx *c = swv_ctx(context);
+    int err = swv_fault_verb(c, SWV_VERB_CREATE_CQ);
     struct swv_cq *cq = NULL;
 
+    if (err != 0) {
+        errno = err;
+        return NULL;
+    }
     if (cqe < 1 || cqe > SWV_MAX_CQE || comp_vector < 0 ||
         comp_vector >= context->num_comp_vectors) {
         errno = EINVAL;
@@ -118,9 +125,12 @@ SWV_EXPORT int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 {
     struct swv_cq *cq = swv_cq(ibcq);
     struct swv_ctx *c = swv_ctx(ibcq->context);
+    int err = swv_fault_verb(c, SWV_VERB_RESIZE_CQ);
     struct swv_cqe *ring;
     uint32_t n = 0;
 
+    if (err != 0)
+        return err;
     if (cqe < 1 || cqe > SWV_MAX_CQE)
         return EINVAL;
     ring = calloc((size_t)cqe, sizeof(*ring));
@@ -161,7 +171,7 @@ static void cq_notify(struct swv_cq *cq)
 }
 
 /* A full queue loses the entry, says so once, and takes the QP down. */
-static void cq_overrun(struct swv_cq *cq, struct swv_qp *qp)
+void swv_cq_overrun(struct swv_cq *cq, struct swv_qp *qp)
 {
     if (!cq->overrun)
         swv_async_cq(cq, IBV_EVENT_CQ_ERR);
@@ -173,7 +183,7 @@ static void cq_overrun(struct swv_cq *cq, struct swv_qp *qp)
 void swv_cq_push(struct swv_cq *cq, const struct swv_cqe *cqe)
 {
     if (cq->overrun || cq->tail - cq->head >= cq->cap) {
-        cq_overrun(cq, cqe->qp);
+        swv_cq_overrun(cq, cqe->qp);
         return;
     }
     cq->ring[cq->tail++ % cq->cap] = *cqe;
@@ -223,6 +233,10 @@ int swv_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
     int got;
 
     swv_lock(c);
+    if (swv_fault_verb_locked(c, SWV_VERB_POLL_CQ) != 0) {
+        swv_unlock(c);
+        return -1;
+    }
     got = cq_take(cq, n, wc);
     if (got == 0 && n > 0) {
         swv_progress(c);
@@ -241,12 +255,15 @@ int swv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
     struct swv_cq *cq = swv_cq(ibcq);
     struct swv_ctx *c = swv_ctx(ibcq->context);
 
+    int err;
+
     swv_lock(c);
-    if (cq->armed != 1)
+    err = swv_fault_verb_locked(c, SWV_VERB_REQ_NOTIFY_CQ);
+    if (err == 0 && cq->armed != 1)
         cq->armed = solicited_only ? 2 : 1;
     __atomic_store_n(&c->idle_polls, 0, __ATOMIC_RELAXED);
     swv_unlock(c);
-    return 0;
+    return err;
 }
 
 SWV_EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel,

@@ -6,10 +6,14 @@ test_swverbs_libswverbs_la_SOURCES = \
 	test/swverbs/config.c \
 	test/swverbs/conn.c \
 	test/swverbs/context.c \
+	test/swverbs/control.c \
 	test/swverbs/cq.c \
 	test/swverbs/cq_ex.c \
 	test/swverbs/device.c \
 	test/swverbs/event.c \
+	test/swverbs/fault.c \
+	test/swverbs/fault.h \
+	test/swverbs/fault_cmd.c \
 	test/swverbs/modify.c \
 	test/swverbs/mr.c \
 	test/swverbs/netdev.c \
@@ -58,11 +62,16 @@ test_swverbs_verbs_table_LDADD = $(IBVERBS_LIBS)
 TESTS += test/swverbs/test-table
 
 # Tests of the library itself: linked with it, so they need no preload.
-swverbs_tests = test/swverbs/test_link test/swverbs/test_peer
+check_PROGRAMS += test/swverbs/swverbs-ctl
+test_swverbs_swverbs_ctl_SOURCES = test/swverbs/ctl.c
+test_swverbs_swverbs_ctl_LDADD =
+swverbs_tests = test/swverbs/test_faults test/swverbs/test_link test/swverbs/test_peer
 check_PROGRAMS += $(swverbs_tests)
 TESTS += $(swverbs_tests)
 swverbs_peer = test/swverbs/peer.c test/swverbs/peer.h
 swverbs_libs = test/swverbs/libswverbs.la $(IBVERBS_LIBS) $(CMOCKA_LIBS)
+test_swverbs_test_faults_SOURCES = test/swverbs/test_faults.c $(swverbs_peer)
+test_swverbs_test_faults_LDADD = $(swverbs_libs)
 test_swverbs_test_link_SOURCES = test/swverbs/test_link.c $(swverbs_peer)
 test_swverbs_test_link_LDADD = $(swverbs_libs)
 test_swverbs_test_peer_SOURCES = test/swverbs/test_peer.c $(swverbs_peer)

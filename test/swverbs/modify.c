@@ -154,7 +154,7 @@ static int rtr_resolve(struct swv_qp *qp, const struct ibv_qp_attr *a)
     bool up;
 
     swv_port_refresh(c, true);
-    up = c->port_up;
+    up = c->port_up && !c->cut;
     swv_unlock(c);
     ret = up ? swv_resolve(c->dev, &sgid, &a->ah_attr.grh.dgid, a->dest_qp_num,
                            &fd)
@@ -176,7 +176,9 @@ SWV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
     int ret;
 
     swv_lock(c);
-    ret = modify_check(qp, attr, mask);
+    ret = swv_fault_verb_locked(c, SWV_VERB_MODIFY_QP);
+    if (ret == 0)
+        ret = modify_check(qp, attr, mask);
     if (ret == 0 && (mask & IBV_QP_AV) && ibqp->qp_type == IBV_QPT_RC)
         ret = rtr_resolve(qp, attr);
     if (ret == 0)
@@ -190,9 +192,11 @@ SWV_EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
 {
     struct swv_qp *qp = swv_qp(ibqp);
     struct swv_ctx *c = qp->ctx;
+    int err;
 
     (void)mask;
     swv_lock(c);
+    err = swv_fault_verb_locked(c, SWV_VERB_QUERY_QP);
     *attr = qp->attr;
     attr->qp_state = attr->cur_qp_state = ibqp->state;
     attr->cap = qp->init.cap;
@@ -202,5 +206,5 @@ SWV_EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
         ibqp->state == IBV_QPS_SQD && qp->sq.head != qp->sq.next;
     *init = qp->init;
     swv_unlock(c);
-    return 0;
+    return err;
 }

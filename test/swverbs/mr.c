@@ -9,10 +9,13 @@
 
 SWV_EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
-    struct swv_pd *pd = calloc(1, sizeof(*pd));
+    int err = swv_fault_verb(swv_ctx(context), SWV_VERB_ALLOC_PD);
+    struct swv_pd *pd = err == 0 ? calloc(1, sizeof(*pd)) : NULL;
 
-    if (pd == NULL)
+    if (pd == NULL) {
+        errno = err != 0 ? err : ENOMEM;
         return NULL;
+    }
     pd->ib.context = context;
     return &pd->ib;
 }
@@ -147,6 +150,8 @@ SWV_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr,
     int ret = reg_check(addr, length, access);
     struct swv_mr *mr;
 
+    if (ret == 0)
+        ret = swv_fault_verb(c, SWV_VERB_REG_MR);
     if (ret != 0 || (mr = calloc(1, sizeof(*mr))) == NULL) {
         errno = ret != 0 ? ret : ENOMEM;
         return NULL;

@@ -3,6 +3,7 @@
 #include "swverbs.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static bool gid_same(const struct swv_gid *a, const struct swv_gid *b)
 {
@@ -56,6 +57,8 @@ static bool gid_update(struct swv_ctx *c)
     struct swv_gid now[SWV_MAX_GIDS];
 
     memset(now, 0, sizeof(now));
+    if (c->gids_frozen)
+        return false;
     if (c->dev->cfg.own_gids) {
         if (memcmp(c->gids, c->dev->cfg.gids, sizeof(c->gids)) == 0)
             return false;
@@ -85,6 +88,23 @@ static void port_reconnect(struct swv_ctx *c)
     }
 }
 
+/* A fault that stops the wire also stops the peers from connecting. */
+static void wire_set(struct swv_ctx *c, bool cut)
+{
+    if (c->cut == cut || c->epoll_fd < 0)
+        return;
+    c->cut = cut;
+    if (!cut) {
+        if (swv_listen_open(c) != 0 || swv_watch(c, &c->listen_fd) != 0)
+            swv_log("the port %d is taken", c->slot);
+        return;
+    }
+    while (!swv_list_empty(&c->conns))
+        swv_conn_close(swv_container(c->conns.next, struct swv_conn, link));
+    close(c->listen_fd);
+    c->listen_fd = -1;
+}
+
 void swv_port_refresh(struct swv_ctx *c, bool events)
 {
     struct swv_netdev nd;
@@ -96,6 +116,7 @@ void swv_port_refresh(struct swv_ctx *c, bool events)
     }
     c->nd = nd;
     c->port_up = nd.running && !c->admin_down && !c->removed;
+    wire_set(c, c->admin_down || c->removed || c->paused);
     if (gid_update(c) && events)
         swv_async_port(c, IBV_EVENT_GID_CHANGE);
     if (!events || was == c->port_up)

@@ -118,6 +118,8 @@ int swv_post_one(struct swv_qp *qp, const struct ibv_send_wr *wr)
     if (ret != 0)
         return ret;
     post_remote(e, wr);
+    if (e->status == IBV_WC_SUCCESS)
+        e->status = (enum ibv_wc_status)swv_fault_status(qp->ctx);
     if (qp->ib.qp_base.qp_type == IBV_QPT_UD) {
         e->ah = (struct swv_ah *)wr->wr.ud.ah;
         e->ud_qpn = wr->wr.ud.remote_qpn;
@@ -140,7 +142,8 @@ int swv_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
     int ret = 0;
 
     swv_lock(qp->ctx);
-    while (wr != NULL && (ret = swv_post_one(qp, wr)) == 0)
+    ret = swv_fault_verb_locked(qp->ctx, SWV_VERB_POST_SEND);
+    while (wr != NULL && ret == 0 && (ret = swv_post_one(qp, wr)) == 0)
         wr = wr->next;
     if (ret != 0)
         *bad = wr;

@@ -20,6 +20,24 @@
 #define BUSY_POLLS   32
 #define BUSY_WAIT_NS 100000
 
+/* Connections whose input was held back for a while (delay). */
+static void release_held(struct swv_ctx *c, uint64_t now)
+{
+    struct swv_list *e = c->conns.next, *next;
+
+    for (; e != &c->conns; e = next) {
+        struct swv_conn *conn = swv_container(e, struct swv_conn, link);
+
+        next = e->next;
+        if (conn->hold_until == 0)
+            continue;
+        if (now >= conn->hold_until)
+            swv_conn_release(conn);
+        else
+            swv_timer_arm(c, conn->hold_until);
+    }
+}
+
 static void run_timers(struct swv_ctx *c)
 {
     uint64_t now = swv_now();
@@ -27,6 +45,7 @@ static void run_timers(struct swv_ctx *c)
     if (now < c->next_timer)
         return;
     c->next_timer = SWV_TIME_NEVER;
+    release_held(c, now);
     for (int i = 0; i < SWV_MAX_QPS; i++) {
         struct swv_qp *qp = c->qps[i];
 
@@ -80,6 +99,8 @@ static void handle(struct swv_ctx *c, struct epoll_event *ev)
         swv_listen_accept(c);
     else if (ev->data.ptr == &c->ud_fd)
         swv_ud_input(c);
+    else if (ev->data.ptr == &c->control_fd)
+        swv_control_input(c);
     else
         swv_conn_event(ev->data.ptr, ev->events);
 }
@@ -92,9 +113,9 @@ int swv_progress(struct swv_ctx *c)
 
     for (int i = 0; i < n; i++)
         handle(c, &ev[i]);
+    run_timers(c);
     if (n <= 0)
         swv_resp_flush_acks(c);
-    run_timers(c);
     swv_conn_bury(c);
     return n;
 }
@@ -139,7 +160,7 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-static int watch(struct swv_ctx *c, int *fd)
+int swv_watch(struct swv_ctx *c, int *fd)
 {
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = fd};
 
@@ -164,8 +185,8 @@ static int netlink_open(void)
 
 static void fds_close(struct swv_ctx *c)
 {
-    int *fds[] = {&c->listen_fd, &c->ud_fd, &c->netlink_fd, &c->wake_fd,
-                  &c->epoll_fd};
+    int *fds[] = {&c->listen_fd,  &c->ud_fd,   &c->control_fd,
+                  &c->netlink_fd, &c->wake_fd, &c->epoll_fd};
 
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
         if (*fds[i] >= 0)
@@ -199,13 +220,15 @@ int swv_progress_start(struct swv_ctx *c)
     if (c->epoll_fd < 0 || c->wake_fd < 0 || c->netlink_fd < 0)
         ret = -EMFILE;
     if (ret == 0)
-        ret = watch(c, &c->listen_fd);
+        ret = swv_watch(c, &c->listen_fd);
     if (ret == 0 && swv_ud_wanted() && swv_ud_open(c) == 0)
-        ret = watch(c, &c->ud_fd);
+        ret = swv_watch(c, &c->ud_fd);
+    if (ret == 0 && swv_control_open(c) == 0)
+        ret = swv_watch(c, &c->control_fd);
     if (ret == 0)
-        ret = watch(c, &c->netlink_fd);
+        ret = swv_watch(c, &c->netlink_fd);
     if (ret == 0)
-        ret = watch(c, &c->wake_fd);
+        ret = swv_watch(c, &c->wake_fd);
     if (ret == 0)
         ret = thread_start(c);
     if (ret != 0)

@@ -115,6 +115,9 @@ struct ibv_qp *swv_create_qp_ex(struct ibv_context *context,
     int ret = caps_check(c, attr);
     struct swv_qp *qp;
 
+    if (ret == 0)
+        ret = swv_fault_verb(c, SWV_VERB_CREATE_QP);
+
     qp = ret == 0 ? qp_alloc(c, attr) : NULL;
     if (qp == NULL) {
         errno = ret != 0 ? ret : ENOMEM;

@@ -40,11 +40,13 @@ SWV_EXPORT int ibv_query_device(struct ibv_context *context,
                                 struct ibv_device_attr *attr)
 {
     struct swv_ctx *c = swv_ctx(context);
+    int err;
 
     swv_lock(c);
+    err = swv_fault_verb_locked(c, SWV_VERB_QUERY_DEVICE);
     device_attr_fill(c, attr);
     swv_unlock(c);
-    return 0;
+    return err;
 }
 
 int swv_query_device_ex(struct ibv_context *context,
@@ -52,11 +54,14 @@ int swv_query_device_ex(struct ibv_context *context,
                         struct ibv_device_attr_ex *attr, size_t size)
 {
     struct ibv_device_attr_ex a;
+    int err;
 
     if (input != NULL && input->comp_mask != 0)
         return EINVAL;
     memset(&a, 0, sizeof(a));
-    ibv_query_device(context, &a.orig_attr);
+    err = ibv_query_device(context, &a.orig_attr);
+    if (err != 0)
+        return err;
     a.max_dm_size = 0;
     memset(attr, 0, size);
     memcpy(attr, &a, size < sizeof(a) ? size : sizeof(a));
@@ -106,13 +111,17 @@ int swv_query_port_op(struct ibv_context *context, uint8_t port,
 {
     struct swv_ctx *c = swv_ctx(context);
     struct ibv_port_attr a;
+    int err;
 
     if (port != 1)
         return EINVAL;
     swv_lock(c);
+    err = swv_fault_verb_locked(c, SWV_VERB_QUERY_PORT);
     swv_port_refresh(c, true);
     port_attr_fill(c, &a);
     swv_unlock(c);
+    if (err != 0)
+        return err;
     memset(attr, 0, len);
     memcpy(attr, &a, len < sizeof(a) ? len : sizeof(a));
     return 0;
@@ -130,15 +139,20 @@ SWV_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num,
                              int index, union ibv_gid *gid)
 {
     struct swv_ctx *c = swv_ctx(context);
+    int err;
 
     if (port_num != 1 || index < 0 || index >= SWV_MAX_GIDS) {
         errno = EINVAL;
         return -1;
     }
     swv_lock(c);
-    *gid = c->gids[index].gid;
+    err = swv_fault_verb_locked(c, SWV_VERB_QUERY_GID);
+    if (err == 0)
+        *gid = c->gids[index].gid;
     swv_unlock(c);
-    return 0;
+    if (err != 0)
+        errno = err;
+    return err == 0 ? 0 : -1;
 }
 
 static void gid_entry_fill(struct swv_ctx *c, uint32_t index,

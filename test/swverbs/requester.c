@@ -265,7 +265,8 @@ static bool can_send(struct swv_qp *qp)
 {
     enum ibv_qp_state s = qp->ib.qp_base.state;
 
-    if ((s != IBV_QPS_RTS && s != IBV_QPS_SQD) || !qp->ctx->port_up)
+    if ((s != IBV_QPS_RTS && s != IBV_QPS_SQD) || !qp->ctx->port_up ||
+        qp->ctx->cut)
         return false;
     if (qp->rnr_until != 0 && qp->sq.tx_off == 0)
         return false;

@@ -66,9 +66,10 @@ int swv_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
                   struct ibv_recv_wr **bad)
 {
     struct swv_qp *qp = swv_qp(ibqp);
-    int ret = 0;
+    int ret;
 
     swv_lock(qp->ctx);
+    ret = swv_fault_verb_locked(qp->ctx, SWV_VERB_POST_RECV);
     for (; wr != NULL && ret == 0; wr = ret == 0 ? wr->next : wr) {
         if (ibqp->srq != NULL || ibqp->state == IBV_QPS_RESET)
             ret = EINVAL;
@@ -87,10 +88,12 @@ int swv_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
                       struct ibv_recv_wr **bad)
 {
     struct swv_ctx *c = swv_ctx(ibsrq->context);
-    int ret = 0;
+    int ret;
 
     swv_lock(c);
-    while (wr != NULL && (ret = swv_rq_post(&swv_srq(ibsrq)->rq, wr)) == 0)
+    ret = swv_fault_verb_locked(c, SWV_VERB_POST_SRQ_RECV);
+    while (wr != NULL && ret == 0 &&
+           (ret = swv_rq_post(&swv_srq(ibsrq)->rq, wr)) == 0)
         wr = wr->next;
     if (ret != 0)
         *bad = wr;
@@ -108,10 +111,13 @@ SWV_EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd,
                                           struct ibv_srq_init_attr *attr)
 {
     struct swv_ctx *c = swv_ctx(pd->context);
+    int ret = swv_fault_verb(c, SWV_VERB_CREATE_SRQ);
     struct swv_srq *srq;
 
-    if (srq_check(&attr->attr)) {
-        errno = EINVAL;
+    if (ret == 0 && srq_check(&attr->attr))
+        ret = EINVAL;
+    if (ret != 0) {
+        errno = ret;
         return NULL;
     }
     srq = calloc(1, sizeof(*srq));
@@ -155,7 +161,8 @@ SWV_EXPORT int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr,
     if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) != 0)
         return EINVAL;
     swv_lock(c);
-    if (mask & IBV_SRQ_MAX_WR)
+    ret = swv_fault_verb_locked(c, SWV_VERB_MODIFY_SRQ);
+    if (ret == 0 && (mask & IBV_SRQ_MAX_WR))
         ret = srq_resize(srq, attr->max_wr);
     if (ret == 0 && (mask & IBV_SRQ_LIMIT)) {
         if (attr->srq_limit > srq->rq.cap)

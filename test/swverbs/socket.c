@@ -137,7 +137,7 @@ void swv_conn_connect(struct swv_qp *qp)
     struct swv_ctx *c = qp->ctx;
     int fd;
 
-    if (!c->port_up)
+    if (!c->port_up || c->cut)
         return;
     fd = connect_start(c->dev, &qp->sgid, &qp->attr.ah_attr.grh.dgid,
                        qp->attr.dest_qp_num);

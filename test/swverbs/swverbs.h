@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "fault.h"
 #include "wire.h"
 
 /* verbs.h wraps these in macros; this library defines the functions. */
@@ -215,7 +216,7 @@ struct swv_conn {
     struct swv_hdr cur;
     bool in_payload;
     struct swv_sink sink;
-    uint64_t rx_bytes;
+    uint64_t hold_until; /* by fault: not read before that, 0: not held */
     uint32_t rpos, rlen;
     uint8_t *rbuf;
     /* what waits to be sent besides requests */
@@ -285,13 +286,18 @@ struct swv_ctx {
     pthread_cond_t acked;   /* an event was acknowledged */
     struct swv_device *dev; /* borrowed */
     struct swv_netdev nd;
-    bool admin_down; /* by fault */
-    bool removed;    /* by fault */
+    bool admin_down;  /* by fault */
+    bool removed;     /* by fault */
+    bool paused;      /* by fault */
+    bool gids_frozen; /* by fault */
+    bool cut;         /* by fault: no listener, no connections */
     bool port_up;
+    unsigned int faults_active; /* atomic: anything at all to look at? */
+    struct swv_faults faults;
     int mtu_override;
     struct swv_gid gids[SWV_MAX_GIDS];
     int slot;
-    int listen_fd, ud_fd, netlink_fd, wake_fd, epoll_fd;
+    int listen_fd, ud_fd, netlink_fd, control_fd, wake_fd, epoll_fd;
     struct swv_event_queue async;
     struct swv_mr **mrs;
     uint32_t num_mrs;
@@ -413,6 +419,7 @@ void *swv_mr_range(struct swv_ctx *c, struct ibv_pd *pd, uint32_t key,
 struct swv_mr *swv_mr_find(struct swv_ctx *c, uint32_t key);
 
 /* cq.c, locked */
+void swv_cq_overrun(struct swv_cq *cq, struct swv_qp *qp);
 void swv_cq_push(struct swv_cq *cq, const struct swv_cqe *cqe);
 void swv_cq_forget_qp(struct swv_cq *cq, struct swv_qp *qp);
 int swv_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
@@ -498,6 +505,7 @@ struct swv_conn *swv_conn_new(struct swv_ctx *c, enum swv_conn_kind kind,
 void swv_conn_close(struct swv_conn *conn);
 void swv_conn_bury(struct swv_ctx *c);
 void swv_conn_event(struct swv_conn *conn, uint32_t events);
+void swv_conn_release(struct swv_conn *conn);
 void swv_conn_want_out(struct swv_conn *conn, bool on);
 void swv_conn_put(struct swv_conn *conn, const struct swv_hdr *h,
                   const void *data, uint32_t len);
@@ -515,6 +523,7 @@ int swv_resolve(const struct swv_device *dev, const union ibv_gid *sgid,
                 const union ibv_gid *dgid, uint32_t dqpn, int *fd_p);
 
 /* progress.c */
+int swv_watch(struct swv_ctx *c, int *fd);
 int swv_progress_start(struct swv_ctx *c);
 void swv_progress_stop(struct swv_ctx *c);
 int swv_progress(struct swv_ctx *c);                  /* locked */

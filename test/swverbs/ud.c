@@ -116,7 +116,7 @@ static enum ibv_wc_status ud_send(struct swv_qp *qp, struct swv_sqe *e)
     iov[0].iov_len = sizeof(u);
     msg.msg_iov = iov;
     msg.msg_iovlen = (size_t)n + 1;
-    if (qp->ctx->port_up &&
+    if (qp->ctx->port_up && !qp->ctx->cut &&
         sendmsg(qp->ctx->ud_fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
         swv_log("datagram lost: %d", errno);
     return IBV_WC_SUCCESS;
@@ -224,7 +224,8 @@ void swv_ud_input(struct swv_ctx *c)
         if (n < (ssize_t)sizeof(u))
             return;
         n -= (ssize_t)sizeof(u);
-        if (c->port_up && u.h.op == SWV_OP_UD && be32toh(u.h.len) == n)
+        if (c->port_up && !c->cut && u.h.op == SWV_OP_UD &&
+            be32toh(u.h.len) == n)
             ud_deliver(c, &u, buf, (uint32_t)n);
     }
 }
