@@ -34,6 +34,9 @@ topologies: pair, ringN, lineN, meshN, or FILE#ID (a JSON file)
   mesh-lab mpirun -np 4 PROG     runs Open MPI's mpirun from the first one
   mesh-lab link n1.0 down        pulls the cable out of port 0 of n1
   mesh-lab down                  ends it all
+  mesh-lab --fabric swverbs up ring4
+                                 the same in a second, with namespaces and
+                                 the software verbs of the build directory
 
 An exit status is that of what ran inside; 125 is mesh-lab's own failure.
 """
@@ -262,9 +265,10 @@ def _add_run_options(parser):
 
 
 def _add_up(commands):
-    parser = commands.add_parser("up", help="boots a lab")
+    parser = commands.add_parser("up", help="starts a lab")
     parser.add_argument("topology")
-    parser.add_argument("--fabric", choices=up.FABRICS, default="vm")
+    parser.add_argument("--fabric", choices=up.FABRICS,
+                        default=argparse.SUPPRESS, help="the same here")
     parser.add_argument("--accel", choices=("tcg", "kvm"), default="tcg")
     parser.add_argument("--mem", type=int, default=512, metavar="MIB",
                         help="memory of each node (512)")
@@ -329,6 +333,11 @@ def _parser():
         prog="mesh-lab", description="A virtual cluster without a switch.",
         epilog=USAGE, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--name", default="lab", help="which lab (lab)")
+    parser.add_argument("--fabric", choices=up.FABRICS,
+                        default=os.environ.get("MESH_LAB_FABRIC") or "vm",
+                        help="what nodes are, for `up`: vm (virtual machines) "
+                        "or swverbs (namespaces with software verbs); "
+                        "default: MESH_LAB_FABRIC, or vm")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for add in (_add_up, _add_running, _add_faults, _add_reports):
         add(commands)
@@ -339,7 +348,7 @@ def _command_index(argv):
     """Where the command's name stands, after the options of all commands."""
     index = 0
     while index < len(argv) and argv[index].startswith("-"):
-        index += 2 if argv[index] == "--name" else 1
+        index += 2 if argv[index] in ("--name", "--fabric") else 1
     return index
 
 

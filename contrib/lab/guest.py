@@ -8,6 +8,7 @@ They report "mesh-lab: STAGE" on the console; "mesh-lab: ready" is the last.
 
 import hashlib
 import pathlib
+import re
 import shlex
 
 from lab import agent
@@ -16,6 +17,7 @@ from lab.topology import MGMT_NETDEV
 # In the node; a tmpfs.
 HOME = "/run/mesh-lab"
 SHELL_PORT = 99
+STAGE = re.compile(r"^mesh-lab: (.*?)\r?$", re.MULTILINE)
 
 # Lower files come from the host by 9p and are read-only; what a node writes
 # stays in its memory. Shares are mounted without a cache, so that a program
@@ -106,6 +108,16 @@ exec cat <&3
 """
 
 
+def last_stage(console):
+    """The last stage reported on that console, or None."""
+    try:
+        text = console.read_text("utf-8", "replace")
+    except FileNotFoundError:
+        return None
+    stages = STAGE.findall(text)
+    return stages[-1] if stages else None
+
+
 def mac(node, index):
     """The hardware address of a node's interface: 0 is the management one."""
     return f"52:54:00:00:{node.index:02x}:{index:02x}"
@@ -118,7 +130,8 @@ def _renames(node):
     return "\n".join(f"    {line}" for line in lines) or "    *) ;;"
 
 
-def _links(node):
+def links(node):
+    """`ip` commands that bring a node's netdevs up."""
     lines = ["link set lo up", f"link set {MGMT_NETDEV} up",
              f"address add {node.mgmt} dev {MGMT_NETDEV}"]
     for lane in node.lanes:
@@ -136,7 +149,8 @@ def _address(verb, address, netdev):
     return f"address {verb} {address} dev {netdev}{flag}"
 
 
-def _addresses(node):
+def addresses(node):
+    """`ip` commands for a node's addresses."""
     holes = [(f"192.0.2.{16 * i + k + 1}/32", lane.netdev)
              for i, lane in enumerate(node.lanes)
              for k in range(lane.gid_holes)]
@@ -166,6 +180,22 @@ def _hosts(topology):
     return _text(lines)
 
 
+def identity(lab_name, node):
+    """32 hex digits of a node's own."""
+    return hashlib.md5(f"{lab_name}/{node.name}".encode(),
+                       usedforsecurity=False).hexdigest()
+
+
+def etc(lab_name, topology, node):
+    """A node's own files in /etc: {name: text}."""
+    return {
+        "hostname": f"{node.name}\n",
+        "machine-id": f"{identity(lab_name, node)}\n",
+        "hosts": _hosts(topology),
+        "resolv.conf": "",
+    }
+
+
 def boot_script(node):
     """The boot script of a node."""
     return BOOT.format(home=HOME, name=shlex.quote(node.name),
@@ -178,20 +208,16 @@ def files(lab_name, topology, node, shares):
 
     shares is a list of (9p tag, "ro" or "rw", directory).
     """
-    identity = hashlib.md5(f"{lab_name}/{node.name}".encode(),
-                           usedforsecurity=False).hexdigest()
     texts = {
-        "etc/hostname": f"{node.name}\n",
-        "etc/machine-id": f"{identity}\n",
-        "etc/hosts": _hosts(topology),
-        "etc/resolv.conf": "",
+        **{f"etc/{name}": content for name, content
+           in etc(lab_name, topology, node).items()},
         "shares": _text(" ".join(share) for share in shares),
         "run/boot": boot_script(node),
         "run/sysctls": _text(f"{key.replace('.', '/')} {value}"
                              for key, value in node.sysctl.items()),
-        "run/links": _text(_links(node)),
+        "run/links": _text(links(node)),
         "run/devices": _text(_devices(node)),
-        "run/addresses": _text(_addresses(node)),
+        "run/addresses": _text(addresses(node)),
         "run/agent.py": pathlib.Path(agent.__file__).read_text("utf-8"),
     }
     result = {f"node/{path}": (text, 0o644) for path, text in texts.items()}

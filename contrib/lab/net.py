@@ -1,16 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The lab's network namespace and the wires in it.
+"""The lab's namespaces and the wires in them.
 
-The namespace has no name: processes of the lab hold it, and with the last of
-them it vanishes, bridges and taps included. Needs root.
+A namespace has no name: processes of the lab hold it, and with the last of
+them it vanishes, bridges and taps included. Who may not make one makes a user
+namespace first, where the kernel allows that; this is enough for bridges and
+veths, not for taps.
 """
 
 import ctypes
 import os
 import subprocess
 
+CLONE_NEWNS = 0x00020000
+CLONE_NEWUTS = 0x04000000
+CLONE_NEWIPC = 0x08000000
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
 CLONE_NEWNET = 0x40000000
 PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
 WIRE_MTU = 9000
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -22,25 +30,71 @@ def _check(result):
         raise OSError(error, os.strerror(error))
 
 
+def unshare(flags):
+    """Moves this process into new namespaces (pid: its next child)."""
+    _check(_libc.unshare(flags))
+
+
 def leave():
     """Moves this process into a new network namespace."""
-    _check(_libc.unshare(CLONE_NEWNET))
-
-
-def enter(pid):
-    """Moves this process into the network namespace of another."""
-    fd = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
     try:
-        _check(_libc.setns(fd, CLONE_NEWNET))
+        unshare(CLONE_NEWNET)
+    except PermissionError:
+        _become_root()
+        unshare(CLONE_NEWNET)
+
+
+def _become_root():
+    """Moves this process into a user namespace, as its root."""
+    uid, gid = os.geteuid(), os.getegid()
+    try:
+        unshare(CLONE_NEWUSER)
+    except OSError as error:
+        raise OSError(error.errno, "this user may not make namespaces "
+                      f"({error.strerror}): try as root") from None
+    for name, text in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"),
+                       ("gid_map", f"0 {gid} 1")):
+        with open(f"/proc/self/{name}", "w", encoding="ascii") as stream:
+            stream.write(text)
+
+
+def in_user_namespace():
+    """Whether this process is root of less than the machine."""
+    with open("/proc/self/uid_map", encoding="ascii") as stream:
+        return stream.read().split() != ["0", "0", "4294967295"]
+
+
+def _set_namespace(path, kind):
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        _check(_libc.setns(fd, kind))
     finally:
         os.close(fd)
 
 
+def enter(pid):
+    """Moves this process into the network namespace of another."""
+    if os.readlink(f"/proc/{pid}/ns/user") != os.readlink(
+            "/proc/self/ns/user"):
+        _set_namespace(f"/proc/{pid}/ns/user", CLONE_NEWUSER)
+    _set_namespace(f"/proc/{pid}/ns/net", CLONE_NEWNET)
+
+
 def die_with_parent(parent, number):
     """Asks the kernel for that signal when the parent goes away."""
-    _check(_libc.prctl(PR_SET_PDEATHSIG, number, 0, 0, 0))
+    signal_at_parents_end(number)
     if os.getppid() != parent:
         os.kill(os.getpid(), number)
+
+
+def signal_at_parents_end(number):
+    """As above, for a caller that finds out otherwise if it came too late."""
+    _check(_libc.prctl(PR_SET_PDEATHSIG, number, 0, 0, 0))
+
+
+def adopt_orphans():
+    """Makes this process the parent of its descendants without one."""
+    _check(_libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
 
 
 class Script:
@@ -65,6 +119,18 @@ class Script:
             f"tuntap add dev {name} mode tap vnet_hdr",
             f"link set {name} addrgenmode none",
             f"link set {name} mtu {mtu} master {bridge} up"]
+
+    def veth(self, name, mtu, peer, address, pid):
+        """A wire's end here whose other end is a netdev of a process."""
+        self.lines += [
+            f"link add {name} mtu {mtu} type veth peer name {peer} "
+            f"mtu {mtu} address {address} netns {pid}",
+            f"link set {name} addrgenmode none", f"link set {name} up"]
+
+    def plug(self, name, bridge):
+        """Joins a wire's end to a bridge, or with None to nothing."""
+        self.lines.append(f"link set {name} "
+                          + (f"master {bridge}" if bridge else "nomaster"))
 
     def run(self):
         """Runs them in this process's network namespace."""

@@ -8,9 +8,10 @@ import sys
 import time
 
 from lab import drawing, store, supervisor, topology
+from lab.swverbs import SwverbsFabric
 from lab.vm import VmFabric
 
-FABRICS = {"vm": VmFabric}
+FABRICS = {"vm": VmFabric, "swverbs": SwverbsFabric}
 CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
 POLL_S = 0.2
 REPORT_S = 2.0
@@ -42,6 +43,14 @@ class Progress:
         print(f"[{self.seconds():5.1f} s] {text}", flush=True)
 
 
+def _build_directory():
+    """MESH_BUILD_DIR, or the build that lies in the checkout."""
+    given = os.environ.get("MESH_BUILD_DIR")
+    inside = CHECKOUT / "build"
+    return os.path.realpath(given or (inside if inside.is_dir()
+                                      else CHECKOUT))
+
+
 def _options(arguments):
     shares = [[str(CHECKOUT), "ro"]]
     for share in arguments.share:
@@ -54,7 +63,8 @@ def _options(arguments):
     if not os.path.isdir(root):
         raise UpError(f"--root {arguments.root}: no such directory")
     return {"accel": arguments.accel, "mem": arguments.mem, "root": root,
-            "kernel": arguments.kernel, "shares": shares}
+            "kernel": arguments.kernel, "shares": shares,
+            "build": _build_directory()}
 
 
 def _check_host(fabric):
@@ -65,8 +75,9 @@ def _check_host(fabric):
         packages = " ".join(sorted(set(missing.values())))
         raise UpError("missing on this machine:\n" + "\n".join(lines)
                       + f"\ntry: apt-get install {packages}")
-    if os.geteuid() != 0:
-        raise UpError("bridges and taps need root: sudo mesh-lab ...")
+    refusal = fabric.refusal()
+    if refusal:
+        raise UpError(refusal)
 
 
 def _stages(fabric):
@@ -122,7 +133,7 @@ def _wait_ready(fabric, lab, progress, timeout):
 
 
 def _boot(fabric, arguments, directory, lock, progress):
-    progress.say(f"starting {len(fabric.topology.nodes)} machines")
+    progress.say(f"starting {len(fabric.topology.nodes)} nodes")
     boot = supervisor.fork(fabric, arguments.fabric, directory, lock)
     try:
         error = boot.started()
@@ -148,6 +159,9 @@ def describe(topo):
 def up(arguments):
     """Brings a lab up; 0, or an exception after everything is cleaned."""
     progress = Progress()
+    if arguments.fabric not in FABRICS:
+        raise UpError(f"no fabric {arguments.fabric!r}: "
+                      f"{' or '.join(FABRICS)}")
     topo = topology.load(arguments.topology)
     options = _options(arguments)
     directory, lock = store.create(arguments.name)

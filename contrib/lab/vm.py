@@ -2,7 +2,8 @@
 """The fabric of virtual machines: QEMU, the distribution's kernel, Soft-RoCE.
 
 A fabric offers what the rest of the lab needs and nothing else does:
-    PROGRAMS                    {program: Debian package} it needs on the host
+    missing()                   {program: Debian package} the host lacks
+    refusal()                   why it cannot be on this host, or None
     prepare(say)                slow work before anything is started
     start()                     wires and nodes, in the lab's own namespace;
                                 returns {node name: process}
@@ -18,7 +19,6 @@ Nodes answer agent.py's protocol on their management address.
 import json
 import os
 import pathlib
-import re
 import signal
 import socket
 import subprocess
@@ -29,7 +29,6 @@ QEMU = "qemu-system-x86_64"
 BUSYBOX = "/bin/busybox"
 APPEND = ("console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=reliable "
           "no_timer_check random.trust_cpu=on")
-STAGE = re.compile(r"^mesh-lab: (.*?)\r?$", re.MULTILINE)
 QMP_TIMEOUT_S = 10.0
 
 
@@ -86,14 +85,18 @@ class VmFabric:
 
     def missing(self):
         """{what: package} that the host lacks."""
-        result = {program: package
-                  for program, package in self.PROGRAMS.items()
-                  if not _which(program)}
+        result = lacking(self.PROGRAMS)
         if self.given["root"] == "/":
             result.update({path: package
                            for path, package in self.FILES.items()
                            if not os.path.exists(path)})
         return result
+
+    def refusal(self):
+        """Why this fabric cannot be here, or None."""
+        if os.geteuid() != 0:
+            return "bridges and taps need root: sudo mesh-lab ..."
+        return None
 
     def prepare(self, say):
         """Finds the kernel and builds each node's initramfs."""
@@ -194,12 +197,7 @@ class VmFabric:
 
     def stage(self, node):
         """The last stage the node reported, or None."""
-        try:
-            text = self.console(node).read_text("utf-8", "replace")
-        except FileNotFoundError:
-            return None
-        stages = STAGE.findall(text)
-        return stages[-1] if stages else None
+        return guest.last_stage(self.console(node))
 
     def link(self, ends, up):
         """Sets the carrier of every lane of these (node, port)."""
@@ -223,6 +221,12 @@ class VmFabric:
 
     def _monitor_path(self, node):
         return self.directory / f"{node.name}.qmp"
+
+
+def lacking(programs):
+    """Those of {program: package} that the host has not."""
+    return {program: package for program, package in programs.items()
+            if not _which(program)}
 
 
 def _which(program):
