@@ -2,6 +2,8 @@
 /* Connections: frames in, frames out. */
 #include "swverbs.h"
 
+#include "counters.h"
+
 #include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -85,6 +87,18 @@ void swv_conn_want_out(struct swv_conn *conn, bool on)
     conn_epoll(conn, EPOLL_CTL_MOD);
 }
 
+static void count_answer(const struct swv_conn *conn, const struct swv_hdr *h,
+                         uint32_t len)
+{
+    const struct swv_device *dev = conn->ctx->dev;
+
+    swv_count(dev, SWV_SENT_PKTS, swv_packets(len, conn->path_mtu));
+    if (h->op == SWV_OP_NAK && h->code == SWV_NAK_RNR)
+        swv_count(dev, SWV_SEND_RNR_ERR, 1);
+    if (h->op == SWV_OP_NAK && h->code == SWV_NAK_SEQ)
+        swv_count(dev, SWV_OUT_OF_SEQ_REQUEST, 1);
+}
+
 void swv_conn_put(struct swv_conn *conn, const struct swv_hdr *h,
                   const void *data, uint32_t len)
 {
@@ -108,6 +122,7 @@ void swv_conn_put(struct swv_conn *conn, const struct swv_hdr *h,
     if (len != 0)
         memcpy(conn->obuf + conn->olen + sizeof(*h), data, len);
     conn->olen = need;
+    count_answer(conn, h, len);
 }
 
 /* One piece of the oldest READ; its region may be gone by now. */
@@ -189,10 +204,23 @@ static void payload_done(struct swv_conn *conn)
         swv_req_payload_done(conn);
 }
 
+/* HELLO is of this wire only; a READ's length is what it asks for. */
+static void count_frame(const struct swv_conn *conn)
+{
+    uint32_t len = be32toh(conn->cur.len);
+
+    if (conn->cur.op == SWV_OP_HELLO)
+        return;
+    if (conn->cur.op == SWV_OP_READ)
+        len = 0;
+    swv_count(conn->ctx->dev, SWV_RCVD_PKTS, swv_packets(len, conn->path_mtu));
+}
+
 static void frame_start(struct swv_conn *conn)
 {
     bool ok;
 
+    count_frame(conn);
     if (conn->kind == SWV_CONN_RX)
         ok = swv_resp_frame(conn);
     else

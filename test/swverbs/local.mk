@@ -7,6 +7,8 @@ test_swverbs_libswverbs_la_SOURCES = \
 	test/swverbs/conn.c \
 	test/swverbs/context.c \
 	test/swverbs/control.c \
+	test/swverbs/counters.c \
+	test/swverbs/counters.h \
 	test/swverbs/cq.c \
 	test/swverbs/cq_ex.c \
 	test/swverbs/device.c \
@@ -17,6 +19,7 @@ test_swverbs_libswverbs_la_SOURCES = \
 	test/swverbs/modify.c \
 	test/swverbs/mr.c \
 	test/swverbs/netdev.c \
+	test/swverbs/objects.h \
 	test/swverbs/paths.c \
 	test/swverbs/port.c \
 	test/swverbs/post.c \
@@ -45,7 +48,8 @@ test_swverbs_libswverbs_la_LDFLAGS = $(AM_LDFLAGS) -avoid-version \
 test_swverbs_libswverbs_la_LIBADD = -lpthread -ldl
 EXTRA_DIST += test/swverbs/libswverbs.map test/swverbs/README.md \
 	test/swverbs/with-swverbs test/swverbs/test-table \
-	test/swverbs/table.expected
+	test/swverbs/table.expected test/swverbs/table.rxe \
+	test/swverbs/table-beside
 
 # The table of behaviours: runs on real devices as well, see README.md.
 check_PROGRAMS += test/swverbs/verbs_table

@@ -29,10 +29,9 @@ static int check_rtr(struct swv_ctx *c, const struct ibv_qp_attr *a, int mask)
     if (!(mask & IBV_QP_AV))
         return 0;
     if (!a->ah_attr.is_global || a->ah_attr.port_num > 1 ||
-        a->ah_attr.grh.sgid_index >= SWV_MAX_GIDS ||
-        !c->gids[a->ah_attr.grh.sgid_index].used)
+        a->ah_attr.grh.sgid_index >= SWV_MAX_GIDS)
         return EINVAL;
-    return 0;
+    return c->gids[a->ah_attr.grh.sgid_index].used ? 0 : ENODATA;
 }
 
 static int check_rts(const struct ibv_qp_attr *a, int mask)

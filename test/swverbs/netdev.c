@@ -99,6 +99,12 @@ enum ibv_mtu swv_mtu_enum(int netdev_mtu)
     return room >= 512 ? IBV_MTU_512 : IBV_MTU_256;
 }
 
+/* Does a message of this length take packets that the port can't pass? */
+bool swv_mtu_exceeded(enum ibv_mtu path, enum ibv_mtu port, uint32_t len)
+{
+    return path > port && len > 128u << port;
+}
+
 static bool gid_known(const struct swv_gid *out, int n, const union ibv_gid *g)
 {
     for (int i = 0; i < n; i++) {

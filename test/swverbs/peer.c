@@ -52,6 +52,7 @@ static int gid_pick(struct peer *p)
 int peer_open(struct peer *p, const char *device)
 {
     memset(p, 0, sizeof(*p));
+    p->path_mtu = IBV_MTU_1024;
     p->ctx = open_named(device);
     if (p->ctx == NULL)
         return -ENODEV;
@@ -90,6 +91,7 @@ static int fresh_qp(struct peer *p)
     p->own.qpn = p->qp->qp_num;
     p->own.rkey = p->mr->rkey;
     p->own.addr = (uintptr_t)p->buf;
+    p->own.path_mtu = (uint32_t)p->path_mtu;
     a.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
     return ibv_modify_qp(p->qp, &a,
                          IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
@@ -98,8 +100,9 @@ static int fresh_qp(struct peer *p)
 
 int peer_rtr(struct peer *p)
 {
-    struct ibv_qp_attr a = {.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024};
+    struct ibv_qp_attr a = {.qp_state = IBV_QPS_RTR};
 
+    a.path_mtu = (enum ibv_mtu)p->path_mtu;
     a.dest_qp_num = p->other.qpn;
     a.max_dest_rd_atomic = 1;
     a.ah_attr.is_global = 1;
@@ -198,6 +201,7 @@ static void serve(int in, int out, const char *device)
     if (ret != 0)
         give_up("open", ret);
     while (move(in, &p.other, sizeof(p.other), false)) {
+        p.path_mtu = (int)p.other.path_mtu;
         ret = fresh_qp(&p);
         if (ret == 0)
             ret = rtr_patiently(&p);

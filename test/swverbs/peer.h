@@ -15,7 +15,7 @@
 #define PEER_BUF 4096
 
 struct peer_addr {
-    uint32_t qpn, rkey;
+    uint32_t qpn, rkey, path_mtu;
     uint64_t addr;
     union ibv_gid gid;
 };
@@ -27,6 +27,7 @@ struct peer {
     struct ibv_mr *mr;
     struct ibv_qp *qp;
     int gid_index;
+    int path_mtu; /* enum ibv_mtu; the child takes the parent's */
     struct peer_addr own, other;
     uint8_t *buf;
 };

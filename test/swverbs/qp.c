@@ -13,11 +13,23 @@ struct swv_qp *swv_qp_find(struct swv_ctx *c, uint32_t qpn)
     return qp != NULL && qp->ib.qp_base.qp_num == qpn ? qp : NULL;
 }
 
+#define SEND_OPS                                                      \
+    (IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | \
+     IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |             \
+     IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |   \
+     IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+
 static int caps_check(struct swv_ctx *c, const struct ibv_qp_init_attr_ex *a)
 {
     const struct ibv_qp_cap *cap = &a->cap;
 
     if (a->qp_type != IBV_QPT_RC && (a->qp_type != IBV_QPT_UD || c->ud_fd < 0))
+        return EOPNOTSUPP;
+    if ((a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
+        (a->send_ops_flags & ~(uint64_t)SEND_OPS) != 0)
+        return EOPNOTSUPP;
+    if ((a->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_PD |
+                                    IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)) != 0)
         return EOPNOTSUPP;
     if (a->send_cq == NULL || a->recv_cq == NULL || a->pd == NULL)
         return EINVAL;
@@ -124,6 +136,8 @@ struct ibv_qp *swv_create_qp_ex(struct ibv_context *context,
         return NULL;
     }
     ret = queues_init(qp, &attr->cap);
+    if (ret == 0 && (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+        ret = swv_wrapi_init(qp);
     if (ret == 0) {
         swv_lock(c);
         ret = qp_insert(c, qp);
@@ -136,7 +150,6 @@ struct ibv_qp *swv_create_qp_ex(struct ibv_context *context,
         errno = -ret;
         return NULL;
     }
-    swv_wrapi_init(qp);
     return &qp->ib.qp_base;
 }
 

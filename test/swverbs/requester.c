@@ -7,6 +7,8 @@
  */
 #include "swverbs.h"
 
+#include "counters.h"
+
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -156,6 +158,17 @@ static uint32_t reads_before(struct swv_qp *qp, uint32_t counter)
     return n;
 }
 
+/* Packets longer than the netdev's MTU never leave: a lost request. */
+static bool fits(struct swv_qp *qp, const struct swv_sqe *e)
+{
+    enum ibv_mtu port = swv_mtu_enum(swv_port_mtu(qp->ctx));
+
+    if (!swv_mtu_exceeded(qp->attr.path_mtu, port, payload_len(e)))
+        return true;
+    qp->dropped = true;
+    return false;
+}
+
 /* May request `counter` start now? */
 static bool may_start(struct swv_qp *qp, uint32_t counter)
 {
@@ -167,7 +180,7 @@ static bool may_start(struct swv_qp *qp, uint32_t counter)
         return false;
     if (is_read(e) && reads_before(qp, counter) >= qp->attr.max_rd_atomic)
         return false;
-    return true;
+    return fits(qp, e);
 }
 
 static void hdr_fill(struct swv_qp *qp, struct swv_sqe *e)
@@ -254,6 +267,8 @@ static void batch_sent(struct swv_qp *qp, uint64_t sent)
             break;
         sq->tx_off -= size;
         sq->next++;
+        swv_count(qp->ctx->dev, SWV_SENT_PKTS,
+                  swv_packets(payload_len(e), qp->attr.path_mtu));
     }
     if (sq->tx_off == 0 && sq->rewind) {
         sq->rewind = false;

@@ -291,6 +291,16 @@ static void frame_hello(struct swv_conn *conn)
     conn->hello = true;
 }
 
+/* Ends that cut messages differently don't understand each other. */
+static bool mtu_differs(const struct swv_conn *conn, const struct swv_qp *qp,
+                        uint32_t len)
+{
+    uint32_t own = qp->attr.path_mtu;
+    uint32_t least = own < conn->path_mtu ? own : conn->path_mtu;
+
+    return own != conn->path_mtu && len > 128u << least;
+}
+
 static void request_start(struct swv_conn *conn, struct swv_qp *qp,
                           uint32_t len)
 {
@@ -304,7 +314,9 @@ static void request_start(struct swv_conn *conn, struct swv_qp *qp,
         qp->comm_est = true;
         swv_async_qp(qp, IBV_EVENT_COMM_EST);
     }
-    if (d == 0)
+    if (d == 0 && mtu_differs(conn, qp, len))
+        resp_fail(conn, qp, SWV_NAK_INV_REQ, IBV_WC_SUCCESS);
+    else if (d == 0)
         execute(conn, qp, len);
     else if (d < 0)
         duplicate(conn, qp, psn, len);
@@ -313,6 +325,14 @@ static void request_start(struct swv_conn *conn, struct swv_qp *qp,
         put_simple(conn, SWV_OP_NAK, qp->resp.psn, SWV_NAK_SEQ, 0);
         swv_conn_flush(conn);
     }
+}
+
+static bool request_is_lost(struct swv_conn *conn, uint32_t len)
+{
+    enum ibv_mtu port = swv_mtu_enum(swv_port_mtu(conn->ctx));
+
+    return swv_fault_drop(conn->ctx) ||
+           swv_mtu_exceeded((enum ibv_mtu)conn->path_mtu, port, len);
 }
 
 bool swv_resp_frame(struct swv_conn *conn)
@@ -331,7 +351,7 @@ bool swv_resp_frame(struct swv_conn *conn)
         h->arg[0] = be64toh(h->arg[0]);
         h->arg[1] = be64toh(h->arg[1]);
     }
-    qp = swv_fault_drop(conn->ctx) ? NULL : conn_target(conn);
+    qp = request_is_lost(conn, len) ? NULL : conn_target(conn);
     if (qp != NULL && (h->flags & SWV_F_ACK)) {
         swv_req_ack(qp, be32toh(h->ack)); /* may end in the error state */
         qp = conn_target(conn);

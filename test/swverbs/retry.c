@@ -6,6 +6,8 @@
  */
 #include "swverbs.h"
 
+#include "counters.h"
+
 #include <endian.h>
 #include <string.h>
 
@@ -53,9 +55,11 @@ static void retry(struct swv_qp *qp)
 {
     if (qp->attr.timeout != 0 && ++qp->retries > qp->attr.retry_cnt) {
         swv_log("qp %#x: retries exhausted", qp->ib.qp_base.qp_num);
+        swv_count(qp->ctx->dev, SWV_RETRY_EXCEEDED_ERR, 1);
         fail_head(qp, IBV_WC_RETRY_EXC_ERR);
         return;
     }
+    swv_count(qp->ctx->dev, SWV_COMPLETER_RETRY_ERR, 1);
     if (qp->tx == NULL || qp->dropped) {
         swv_req_rewind(qp);
         swv_req_kick(qp);
@@ -95,7 +99,9 @@ static struct swv_sqe *sqe_by_psn(struct swv_qp *qp, uint32_t psn)
 
 static void nak_rnr(struct swv_qp *qp, uint8_t code)
 {
+    swv_count(qp->ctx->dev, SWV_RCVD_RNR_ERR, 1);
     if (qp->attr.rnr_retry != 7 && qp->rnr_retries++ >= qp->attr.rnr_retry) {
+        swv_count(qp->ctx->dev, SWV_RETRY_RNR_EXCEEDED_ERR, 1);
         fail_head(qp, IBV_WC_RNR_RETRY_EXC_ERR);
         return;
     }

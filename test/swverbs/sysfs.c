@@ -6,6 +6,8 @@
  */
 #include "swverbs.h"
 
+#include "counters.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -92,6 +94,8 @@ int swv_sysfs_text(const char *path, char *text, size_t room)
     if (strncmp(rest, "ports/1/gids/", 13) == 0 ||
         strncmp(rest, "ports/1/gid_attrs/", 18) == 0)
         return gid_file(dev, rest, text, room);
+    if (strncmp(rest, "ports/1/hw_counters/", 20) == 0)
+        return swv_counter_text(dev, rest + 20, text, room);
     if (strncmp(rest, "ports/1/", 8) == 0)
         return port_file(dev, rest + 8, text, room);
     if (strcmp(rest, "node_type") == 0)

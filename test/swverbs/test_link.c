@@ -220,6 +220,23 @@ static void test_mtu(void **state)
     assert_int_equal(port(f).active_mtu, IBV_MTU_1024);
 }
 
+/* A path MTU above the netdev's: short messages pass, long ones don't. */
+static void test_path_mtu(void **state)
+{
+    struct fixture *f = *state;
+
+    f->p.path_mtu = IBV_MTU_4096;
+    assert_int_equal(peer_connect(&f->p, &f->child, 12, 2), 0);
+    write_works(f);
+    assert_int_equal(in_child(f, "ip link set vb mtu 1500"), 0);
+    assert_int_equal(run("ip link set va mtu 1500"), 0);
+    assert_int_equal(port(f).active_mtu, IBV_MTU_1024);
+    assert_int_equal(peer_write(&f->p, 1000), 0);
+    assert_int_equal(peer_wait(&f->p, 20000), IBV_WC_SUCCESS);
+    assert_int_equal(peer_write(&f->p, 2000), 0);
+    assert_int_equal(peer_wait(&f->p, 20000), IBV_WC_RETRY_EXC_ERR);
+}
+
 /* A user namespace of its own where that takes no privileges. */
 static bool namespaces(void)
 {
@@ -248,7 +265,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_silent_loss, setup, teardown),
         cmocka_unit_test_setup_teardown(test_neighbours, setup, teardown),
         cmocka_unit_test_setup_teardown(test_gids, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_mtu, setup, teardown)};
+        cmocka_unit_test_setup_teardown(test_mtu, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_path_mtu, setup, teardown)};
 
     if (!namespaces() || run("ip link set lo up") != 0) {
         fprintf(stderr, "no network namespaces here\n");

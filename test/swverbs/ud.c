@@ -6,6 +6,8 @@
  */
 #include "swverbs.h"
 
+#include "counters.h"
+
 #include <endian.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -116,9 +118,12 @@ static enum ibv_wc_status ud_send(struct swv_qp *qp, struct swv_sqe *e)
     iov[0].iov_len = sizeof(u);
     msg.msg_iov = iov;
     msg.msg_iovlen = (size_t)n + 1;
-    if (qp->ctx->port_up && !qp->ctx->cut &&
-        sendmsg(qp->ctx->ud_fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+    if (!qp->ctx->port_up || qp->ctx->cut)
+        return IBV_WC_SUCCESS;
+    if (sendmsg(qp->ctx->ud_fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
         swv_log("datagram lost: %d", errno);
+    else
+        swv_count(qp->ctx->dev, SWV_SENT_PKTS, 1);
     return IBV_WC_SUCCESS;
 }
 
@@ -225,7 +230,9 @@ void swv_ud_input(struct swv_ctx *c)
             return;
         n -= (ssize_t)sizeof(u);
         if (c->port_up && !c->cut && u.h.op == SWV_OP_UD &&
-            be32toh(u.h.len) == n)
+            be32toh(u.h.len) == n) {
+            swv_count(c->dev, SWV_RCVD_PKTS, 1);
             ud_deliver(c, &u, buf, (uint32_t)n);
+        }
     }
 }
