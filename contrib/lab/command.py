@@ -224,7 +224,7 @@ def cmd_counters(arguments):
         node = lab.topology.node(name)
         process = subprocess.run(
             [sys.argv[0], "--name", lab.name, "exec", "-n", name,
-             *counters.COMMAND], stdout=subprocess.PIPE, text=True,
+             *counters.command(node)], stdout=subprocess.PIPE, text=True,
             check=False)
         if process.returncode != 0:
             raise CommandError(f"{name}: cannot read the counters")

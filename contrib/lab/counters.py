@@ -1,17 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Reads what a node's lanes counted: RDMA devices and netdevs. Pure."""
 
-COMMAND = ("sh", "-c", "grep -H . /sys/class/infiniband/*/ports/1/hw_counters"
-           "/* /sys/class/infiniband/*/ports/1/state "
-           "/sys/class/net/*/statistics/* /sys/class/net/*/carrier "
-           "2>/dev/null; true")
+# One file at a time, by its full name: software verbs have no directories.
+SCRIPT = """for f in {}; do
+    {{ read -r v <"$f"; }} 2>/dev/null && echo "$f:$v"
+done; true"""
+NETDEV = "/sys/class/net/*/statistics/* /sys/class/net/*/carrier"
+RDMA = ("sent_pkts", "rcvd_pkts", "duplicate_request", "out_of_seq_request",
+        "rcvd_rnr_err", "send_rnr_err", "rcvd_seq_err", "ack_deferred",
+        "retry_rnr_exceeded_err", "retry_exceeded_err", "completer_retry_err",
+        "send_err", "link_downed", "rdma_sends", "rdma_recvs")
 SHOWN_RDMA = ("sent_pkts", "rcvd_pkts", "completer_retry_err",
-              "retry_exceeded_err", "rnr_retry")
+              "retry_exceeded_err", "rcvd_rnr_err")
 SHOWN_NETDEV = ("tx_packets", "rx_packets", "tx_bytes", "rx_bytes")
 
 
+def command(node):
+    """What prints a node's counters: a line for each file, PATH:VALUE."""
+    paths = [NETDEV]
+    for lane in node.lanes:
+        port = f"/sys/class/infiniband/{lane.ibdev}/ports/1"
+        paths += [f"{port}/state"] + [f"{port}/hw_counters/{name}"
+                                      for name in RDMA]
+    return ("sh", "-c", SCRIPT.format(" ".join(paths)))
+
+
 def _values(text):
-    """{(class, device): {counter: value}} of grep's output."""
+    """{(class, device): {counter: value}} of what was printed."""
     result = {}
     for line in text.splitlines():
         path, _, value = line.partition(":")

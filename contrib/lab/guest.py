@@ -130,8 +130,11 @@ def _renames(node):
     return "\n".join(f"    {line}" for line in lines) or "    *) ;;"
 
 
-def links(node):
-    """`ip` commands that bring a node's netdevs up."""
+def links(node, noise="link add {} type dummy"):
+    """`ip` commands that bring a node's netdevs up.
+
+    noise makes an interface that leads nowhere; empty where it exists.
+    """
     lines = ["link set lo up", f"link set {MGMT_NETDEV} up",
              f"address add {node.mgmt} dev {MGMT_NETDEV}"]
     for lane in node.lanes:
@@ -139,7 +142,8 @@ def links(node):
             lines.append(f"link set {lane.netdev} addrgenmode none")
         lines.append(f"link set {lane.netdev} mtu {lane.mtu} up")
     for name in node.noise:
-        lines += [f"link add {name} type dummy", f"link set {name} up"]
+        lines += [noise.format(name)] if noise else []
+        lines.append(f"link set {name} up")
     return lines
 
 

@@ -15,6 +15,7 @@ import traceback
 from lab import agent, guest, mounts, net
 
 CONFIG = "/etc/swverbs.conf"
+COUNTERS = f"{guest.HOME}/counters"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NAMESPACES = (net.CLONE_NEWNS | net.CLONE_NEWUTS | net.CLONE_NEWIPC
               | net.CLONE_NEWNET)
@@ -169,7 +170,7 @@ def _configure(node, files):
     for key, value in node.sysctl.items():
         _set_sysctl(key.replace(".", "/"), value)
     script = net.Script()
-    script.lines += guest.links(node) + guest.addresses(node)
+    script.lines += guest.links(node, noise="") + guest.addresses(node)
     script.run()
 
 
@@ -177,7 +178,9 @@ def _environment():
     home = "/root" if os.access("/root", os.W_OK) else "/tmp"
     os.environ.clear()
     os.environ.update(PATH=PATH, HOME=home, USER="root",
-                      PMIX_MCA_gds="hash", SWVERBS_CONFIG=CONFIG)
+                      PMIX_MCA_gds="hash", SWVERBS_CONFIG=CONFIG,
+                      SWVERBS_COUNTERS=COUNTERS)
+    os.mkdir(COUNTERS)
     os.chdir("/")
 
 

@@ -200,9 +200,11 @@ def _end(node, netdev):
 
 def _ends(node):
     """(end, netdev, MTU) of all; a netdev's place is that of its MAC."""
-    return [(_end(node, MGMT_NETDEV), MGMT_NETDEV, MGMT_MTU)] + [
-        (_end(node, lane.netdev), lane.netdev, net.WIRE_MTU)
-        for lane in node.lanes]
+    return ([(_end(node, MGMT_NETDEV), MGMT_NETDEV, MGMT_MTU)]
+            + [(_end(node, lane.netdev), lane.netdev, net.WIRE_MTU)
+               for lane in node.lanes]
+            + [(f"x{node.index}.{place}", name, MGMT_MTU)
+               for place, name in enumerate(node.noise)])
 
 
 def _members(pid):
