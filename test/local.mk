@@ -66,6 +66,7 @@ check_PROGRAMS += $(fuzz_tests)
 TESTS += $(fuzz_tests)
 
 include test/swverbs/local.mk
+include test/mpi/local.mk
 
 # An MPI process to see the hook component at work.
 check_PROGRAMS += test/ompi-hook/hook_probe

@@ -45,6 +45,7 @@ MPI_S = 120
 DOWN_S = 60
 POLL_S = 0.1
 SHOWN_LINES = 40
+UNSHOWN = ("mesh-lab status", "mesh-lab counters")
 BUSYBOX = "/run/mesh-lab/busybox"
 EXIT_SKIP = 77
 PR_SET_PDEATHSIG = 1
@@ -153,8 +154,8 @@ class Job:
             self.stop()
         result = Result(self.what, status, self.out(), self.err(),
                         self.seconds())
-        if VERBOSE:
-            _say(f"{self.what}: status {status} after {self.seconds():.1f} s")
+        if VERBOSE and self.what not in UNSHOWN:
+            note(f"{self.what}: status {status} after {self.seconds():.1f} s")
             _show(result.text)
         return result
 
@@ -186,7 +187,7 @@ class Lab:
         self.spec = None
 
     def __enter__(self):
-        _say(f"booting {self.topology}")
+        note(f"booting {self.topology}")
         # Ends the lab when its input ends: with this process at the latest.
         self._guard = subprocess.Popen(
             ["sh", "-c", 'cat; exec "$0" --name "$1" down', MESH_LAB,
@@ -215,14 +216,14 @@ class Lab:
         self.spec = state["topology"]
         self._lanes = {name: node["lanes"]
                        for name, node in state["nodes"].items()}
-        _say(f"{self.topology} is up after {job.seconds():.0f} s")
+        note(f"{self.topology} is up after {job.seconds():.0f} s")
 
     def _down(self):
         self._guard.stdin.close()
         try:
             self._guard.wait(DOWN_S)
         except subprocess.TimeoutExpired:
-            _say(f"lab {self.name} does not go down")
+            note(f"lab {self.name} does not go down")
 
     def _start(self, what, arguments):
         job = Job(what, [MESH_LAB, "--name", self.name, *arguments])
@@ -286,13 +287,14 @@ class Lab:
                          deadline=deadline).succeeded().out
 
     def start_mpirun(self, program, *arguments, hosts=None, ranks=None,
-                     slots=1, tls="mesh_rc,self", env=None, mca=None):
+                     slots=1, tls="mesh_rc,self", env=None, mca=None,
+                     stock=False):
         """Starts an MPI program over the transport of the build; a Job.
 
         program is a path, or the name of one in test/mpi. hosts are nodes
         (all), with so many slots each; ranks (one for each slot). env goes to
-        the ranks, mca are more of mpirun's --mca settings. mpirun runs on the
-        first host.
+        the ranks, mca are more of mpirun's --mca settings. stock leaves the
+        build out of it. mpirun runs on the first host.
         """
         hosts = hosts or self.nodes()
         ranks = ranks or len(hosts) * slots
@@ -301,7 +303,7 @@ class Lab:
             program = os.fspath(BUILD / "test" / "mpi" / program)
         argv = ["mpirun", "-n", "--hosts", ",".join(hosts),
                 f"--slots={slots}", "-np", str(ranks)]
-        for name, value in {**_mca(), **(mca or {})}.items():
+        for name, value in {**_mca(stock), **(mca or {})}.items():
             argv += ["--mca", name, value]
         for name, value in settings.items():
             argv += ["-x", f"{name}={value}"]
@@ -337,8 +339,12 @@ def _env_options(env):
     return [f"--env={name}={value}" for name, value in (env or {}).items()]
 
 
-def _mca():
+def _mca(stock):
     libs = BUILD / ".libs"
+    if stock:
+        # Open MPI's gates take other devices than Mellanox's for none.
+        return {"pml": "ucx", "opal_common_ucx_tls": "any",
+                "opal_common_ucx_devices": "any"}
     return {
         "pml": "ucx",
         "mca_base_component_path": f"{libs}:SYSTEM_DEFAULT:USER_DEFAULT",
@@ -348,15 +354,15 @@ def _mca():
 
 # ---- running and reporting ---------------------------------------------------
 
-def _say(text):
-    # Not to be taken for a verdict.
+def note(text):
+    """Prints a line that is no verdict."""
     print(f"- {text}", flush=True)
 
 
 def _show(text):
     lines = text.splitlines()
     if len(lines) > SHOWN_LINES:
-        _say(f"({len(lines) - SHOWN_LINES} lines left out)")
+        note(f"({len(lines) - SHOWN_LINES} lines left out)")
     for line in lines[-SHOWN_LINES:]:
         print(f"    {line}", flush=True)
 
@@ -396,7 +402,7 @@ def _run_one(report, name, function, lab):
         _show(traceback.format_exc())
     else:
         report.verdict("PASS", name)
-    _say(f"{time.monotonic() - started:.0f} s")
+    note(f"{time.monotonic() - started:.0f} s")
 
 
 def _run_topology(report, topology, tests):

@@ -1,0 +1,184 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: BSD-3-Clause
+"""Each pair of nodes talks over its own cable, in many address plans."""
+
+import ipaddress
+import re
+
+import lab
+import traffic
+
+PLANS = "topologies.json"
+MIB = 1 << 20
+# Of what both twins carry, the least that each one does.
+TWIN_SHARE = 0.25
+
+
+def _played(result):
+    """{(rank, rank): bytes each way} of what `pairs` printed."""
+    found = re.findall(r"^pair (\d+)-(\d+): (\d+) bytes each way$",
+                       result.out, re.MULTILINE)
+    return {(int(a), int(b)): int(count) for a, b, count in found}
+
+
+def _quiet(result):
+    """A job that succeeded without a word of UCX."""
+    loud = result.succeeded().lines(r"\b(WARN|ERROR)\b")
+    lab.check(not loud, f"the job's output has {loud[:1]}", result.text)
+    return result
+
+
+def _on_its_lanes(net, hosts, played):
+    """{(node, netdev): bytes} where each pair has one lane."""
+    expected = {}
+    for (a, b), count in played.items():
+        (lane, other), = net.cabled(hosts[a], hosts[b])
+        expected[hosts[a], lane] = count
+        expected[hosts[b], other] = count
+    return expected
+
+
+def all_pairs_in_one_job(net):
+    """As many bytes on each cable as its pair exchanged, no two alike."""
+    nodes = net.nodes()
+    pairs = [f"{nodes.index(a)}-{nodes.index(b)}x{weight}"
+             for weight, (a, b) in enumerate(net.pairs(), 1)]
+    watch = traffic.Watch(net)
+    result = _quiet(net.mpirun("pairs", "-M", MIB, "-r", 2, *pairs))
+    played = _played(result)
+    lab.check(len(played) == len(pairs), "not every pair played", result.text)
+    watch.check(_on_its_lanes(net, nodes, played))
+
+
+def each_pair_alone(net):
+    """Two nodes at a time: their cable is busy, all others are idle."""
+    for hosts in net.pairs():
+        watch = traffic.Watch(net)
+        result = _quiet(net.mpirun("pairs", "-M", MIB, hosts=list(hosts)))
+        played = _played(result)
+        lab.check(len(played) == 1, "the pair did not play", result.text)
+        watch.check(_on_its_lanes(net, hosts, played))
+
+
+def sixteen_megabytes(net):
+    """1 byte to 16 MiB, each byte checked."""
+    hosts = net.pairs()[-1]
+    watch = traffic.Watch(net)
+    result = _quiet(net.mpirun("pairs", "-M", 16 * MIB, hosts=list(hosts)))
+    watch.check(_on_its_lanes(net, hosts, _played(result)))
+
+
+def both_rails(net):
+    """Large messages use both twins of a cable, each with its own twin."""
+    hosts = net.nodes()
+    rails = net.cabled(*hosts)
+    lab.check(len(rails) == 2, f"the plan has {len(rails)} rails")
+    watch = traffic.Watch(net)
+    result = _quiet(net.mpirun("pairs", "-m", MIB, "-M", MIB, "-r", 7))
+    total = sum(_played(result).values())
+    moved = watch.moved()
+    for node, twins in zip(hosts, zip(*rails)):
+        sent = {twin: moved[node, twin].tx_bytes for twin in twins}
+        lab.check(min(sent.values()) >= TWIN_SHARE * total,
+                  f"{node}: the twins did not share the load: {sent}",
+                  traffic.table(moved))
+        lab.check(total <= sum(sent.values()) <= total * traffic.OVERHEAD,
+                  f"{node} sent {sent}, expected {total} in all",
+                  traffic.table(moved))
+    for own, other in rails:
+        one, two = moved[hosts[0], own], moved[hosts[1], other]
+        lab.check(abs(one.sent - two.rcvd) <= two.rcvd // 10 and
+                  abs(two.sent - one.rcvd) <= one.rcvd // 10,
+                  f"{own} and {other} are no pair", traffic.table(moved))
+
+
+def only_rc_queue_pairs(net):
+    """No process ever has a UD QP: looked at all the time."""
+    nodes = net.nodes()
+    watch = ("while :; do rdma resource show qp; sleep 0.2; done")
+    watchers = {node: net.start(node, "sh", "-c", watch) for node in nodes}
+    try:
+        result = net.mpirun("pairs", "-M", 65536, "-w", 1500).succeeded()
+    finally:
+        for watcher in watchers.values():
+            watcher.stop()
+    for node, watcher in watchers.items():
+        seen = set(re.findall(r"type (\S+) .*?\bpid \d+ comm (\S+)",
+                              watcher.out()))
+        lab.check(("RC", "pairs") in seen, f"{node}: no RC QP was seen",
+                  watcher.out() + result.text)
+        lab.check({kind for kind, _ in seen} == {"RC"},
+                  f"{node}: {sorted(seen)}, expected RC only", watcher.out())
+
+
+def _route_far(net, node, via, other):
+    """A kernel route from a node to the lanes of one two hops away."""
+    for network in _networks(net, other):
+        if network not in _networks(net, node):
+            gateway = _address(net, via, node)
+            net.shell(node, f"ip route add {network} via {gateway}")
+
+
+def _networks(net, node):
+    return {_network(address) for lane in net.lanes(node)
+            for address in lane["addresses"]}
+
+
+def _network(address):
+    return str(ipaddress.ip_interface(address).network)
+
+
+def _address(net, node, seen_from):
+    """The address of a node on its cable to another."""
+    own, _ = net.cabled(node, seen_from)[0]
+    lane, = [lane for lane in net.lanes(node) if lane["netdev"] == own]
+    return lane["addresses"][0].partition("/")[0]
+
+
+def _without_cable(net):
+    """The first two nodes that no cable joins."""
+    nodes = net.nodes()
+    return next([a, b] for i, a in enumerate(nodes) for b in nodes[i + 1:]
+                if not net.cabled(a, b))
+
+
+def route_is_no_path(net):
+    """A node that answers through the kernel's routes is not reachable."""
+    near, far = _without_cable(net)
+    via = next(node for node in net.nodes()
+               if net.cabled(near, node) and net.cabled(far, node))
+    net.shell(via, "sysctl -qw net.ipv4.ip_forward=1")
+    _route_far(net, near, via, far)
+    _route_far(net, far, via, near)
+    target, source = _address(net, far, via), _address(net, near, via)
+    net.shell(near, f"{lab.BUSYBOX} ping -c 2 -I {source} {target}")
+    no_cable_no_path(net)
+
+
+def no_cable_no_path(net):
+    """Nodes without a cable: an error that says so; tcp is taken if let."""
+    hosts = _without_cable(net)
+    watch = traffic.Watch(net)
+    result = net.mpirun("pairs", "-M", 65536, hosts=hosts).failed()
+    lab.check(result.lines("(?i)unreachable|not reachable"),
+              "no line says that the peer is unreachable", result.text)
+    result = net.mpirun("pairs", "-M", 65536, hosts=hosts,
+                        tls="mesh_rc,self,tcp").succeeded()
+    lab.check(len(_played(result)) == 1, "tcp did not carry it", result.text)
+    moved = watch.moved()
+    rdma = {lane: now for lane, now in moved.items() if now.sent or now.rcvd}
+    lab.check(not rdma, f"RDMA packets on {sorted(rdma)}",
+              traffic.table(moved))
+
+
+if __name__ == "__main__":
+    lab.main([
+        ("ring3", [all_pairs_in_one_job, each_pair_alone, sixteen_megabytes,
+                   only_rc_queue_pairs]),
+        (f"{PLANS}#P01", [both_rails]),
+        (f"{PLANS}#P02", [both_rails]),
+        (f"{PLANS}#P06", [each_pair_alone, route_is_no_path]),
+        (f"{PLANS}#P09", [all_pairs_in_one_job]),
+        (f"{PLANS}#P11", [all_pairs_in_one_job]),
+        (f"{PLANS}#one-prefix", [each_pair_alone, no_cable_no_path]),
+    ])
