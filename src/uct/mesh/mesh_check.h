@@ -13,8 +13,6 @@
 #include "mesh_am_wire.h"
 #include "mesh_iface.h"
 
-#define UCT_MESH_MAX_MESSAGE (UINT64_C(1) << 30) /* what every RC QP can do */
-
 /* Bytes. */
 static inline size_t uct_mesh_max_am(const uct_mesh_iface_t *iface)
 {

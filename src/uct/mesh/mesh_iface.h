@@ -22,6 +22,8 @@
 struct uct_mesh_conn;
 struct uct_mesh_ep;
 
+#define UCT_MESH_MAX_MESSAGE (1ul << 30) /* what every RC device can do */
+
 /* Connections are found by index; chunks never move once they are there. */
 #define UCT_MESH_CONN_CHUNK  256
 #define UCT_MESH_CONN_CHUNKS 256
@@ -56,6 +58,7 @@ typedef struct uct_mesh_iface {
     struct mesh_lane lane;
     struct uct_mesh_address address;
     struct mesh_qp_config qp_config;
+    size_t max_read; /* bytes of one RDMA read */
     unsigned seg_size;
     unsigned inline_size;
     unsigned max_sge;

@@ -34,7 +34,7 @@ static void query_rma(const uct_mesh_iface_t *iface, uct_iface_attr_t *attr)
     attr->cap.put.align_mtu = iface->lane.active_mtu;
     attr->cap.get.max_bcopy = iface->seg_size;
     attr->cap.get.min_zcopy = 0;
-    attr->cap.get.max_zcopy = UCT_MESH_MAX_MESSAGE;
+    attr->cap.get.max_zcopy = iface->max_read;
     attr->cap.get.max_iov = iface->max_sge;
     attr->cap.get.opt_zcopy_align = 64;
     attr->cap.get.align_mtu = iface->lane.active_mtu;

@@ -12,6 +12,11 @@
 
 #define POOL_GROW 64
 
+/* Soft-RoCE, and what it gets to do at a time on one connection. */
+#define RXE_VENDOR_ID 0xffffff
+#define RXE_READ_LEN  (64u << 10)
+#define RXE_READS     2
+
 static unsigned round_up(unsigned value, unsigned align)
 {
     return (value + align - 1) / align * align;
@@ -95,6 +100,22 @@ static void choose_sizes(uct_mesh_iface_t *iface,
         smaller((unsigned)config->inline_size, UCT_MESH_MAX_INLINE);
 }
 
+/*
+ * Soft-RoCE answers a read as fast as it can.  What the netdev's queue does not
+ * take is lost, at every retry again: a read of some MiB fails when the retries
+ * are used up.  Writes and sends are paced by acknowledgements.
+ */
+static void choose_read_limits(uct_mesh_iface_t *iface)
+{
+    struct mesh_qp_config *qp = &iface->qp_config;
+
+    iface->max_read = UCT_MESH_MAX_MESSAGE;
+    if (uct_mesh_iface_md(iface)->attr.vendor_id != RXE_VENDOR_ID)
+        return;
+    iface->max_read = RXE_READ_LEN;
+    qp->max_rd_atomic = (uint8_t)smaller(qp->max_rd_atomic, RXE_READS);
+}
+
 static int create_cq(uct_mesh_iface_t *iface,
                      const uct_mesh_iface_config_t *config)
 {
@@ -174,6 +195,7 @@ int uct_mesh_iface_verbs_init(uct_mesh_iface_t *iface,
     int ret;
 
     choose_sizes(iface, config);
+    choose_read_limits(iface);
     choose_rx_layout(iface, params, &align);
     ret = check_seg_size(iface);
     if (ret != 0)

@@ -383,15 +383,18 @@ ucs_status_t uct_mesh_ep_get_bcopy(uct_ep_h tl_ep, uct_unpack_callback_t unpack,
     return status;
 }
 
-static ucs_status_t check_rma(const uct_mesh_iface_t *iface, const char *call,
-                              const uct_iov_t *iov, size_t iovcnt)
+static ucs_status_t check_rma(const uct_mesh_iface_t *iface,
+                              enum ibv_wr_opcode opcode, const uct_iov_t *iov,
+                              size_t iovcnt)
 {
+    bool read = opcode == IBV_WR_RDMA_READ;
+    const char *call = read ? "get_zcopy" : "put_zcopy";
     ucs_status_t status = uct_mesh_check_iov(call, iovcnt, iface->max_sge);
 
     if (status != UCS_OK)
         return status;
     return uct_mesh_check_length(call, iov_length(iov, iovcnt),
-                                 UCT_MESH_MAX_MESSAGE);
+                                 read ? iface->max_read : UCT_MESH_MAX_MESSAGE);
 }
 
 static ucs_status_t rma_zcopy(uct_mesh_ep_t *ep, enum ibv_wr_opcode opcode,
@@ -406,9 +409,7 @@ static ucs_status_t rma_zcopy(uct_mesh_ep_t *ep, enum ibv_wr_opcode opcode,
         .opcode = opcode,
         .wr.rdma = {.remote_addr = remote_addr, .rkey = (uint32_t)rkey},
     };
-    ucs_status_t status = check_rma(
-        ep->conn->iface, opcode == IBV_WR_RDMA_READ ? "get_zcopy" : "put_zcopy",
-        iov, iovcnt);
+    ucs_status_t status = check_rma(ep->conn->iface, opcode, iov, iovcnt);
 
     if (status != UCS_OK)
         return status;
