@@ -196,7 +196,7 @@ static void warn_mtu(const uct_mesh_conn_t *conn)
 {
     static atomic_bool warned;
 
-    if (conn->remote_end.mtu == conn->local_end.mtu ||
+    if (conn->remote_end.mtu <= conn->local_end.mtu ||
         atomic_exchange(&warned, true))
         return;
     mesh_warn("MTU differs: lane %s has RDMA MTU %u, lane %s of node %s has "
