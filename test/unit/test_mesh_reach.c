@@ -5,6 +5,8 @@
  */
 #include "uct/mesh/mesh_reach.h"
 
+#include "log_capture.h"
+
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,6 +26,7 @@ struct wire {
 
 static const struct wire *wires;
 static unsigned probe_calls;
+static int no_wire_error = EHOSTUNREACH; /* where nothing is plugged in */
 
 int __wrap_mesh_oob_probe_run(struct mesh_oob_probe *probes, unsigned count,
                               uint32_t timeout_ms);
@@ -34,7 +37,7 @@ int __wrap_mesh_oob_probe_run(struct mesh_oob_probe *probes, unsigned count,
     (void)timeout_ms;
     probe_calls++;
     for (unsigned i = 0; i < count; i++) {
-        probes[i].error = EHOSTUNREACH;
+        probes[i].error = no_wire_error;
         for (const struct wire *wire = wires; wire->netdev != NULL; wire++) {
             struct mesh_addr addr;
 
@@ -92,6 +95,7 @@ static void plug(const struct wire *table)
     uct_mesh_reach_forget();
     wires = table;
     probe_calls = 0;
+    no_wire_error = EHOSTUNREACH;
 }
 
 static void prefix_and_length_must_agree(void **state)
@@ -172,6 +176,37 @@ static void twins_go_first_with_first(void **state)
     assert_int_equal(probe_calls, 2); /* one for each address */
 }
 
+static void lanes_that_answer_arp_for_each_other(void **state)
+{
+    static const struct wire none[] = {{NULL, NULL}};
+    static const struct wire second[] = {{"b0", "10.0.0.3"}, {NULL, NULL}};
+    struct mesh_lane lanes[] = {make_lane("a0", 2, "10.0.0.1/24"),
+                                make_lane("b0", 3, "10.0.0.2/24")};
+    struct uct_mesh_address remote =
+        make_remote(OTHER_NODE, "10.0.0.3/24", 0, 2);
+
+    (void)state;
+    log_capture_start();
+    plug(none);
+    assert_false(prove(lanes, 2, 0, &remote)); /* no cable at all */
+    plug(second);
+    no_wire_error = ECONNREFUSED;
+    assert_false(prove(lanes, 2, 0, &remote)); /* another cable, one subnet */
+    remote.twin_count = 1;
+    plug(none);
+    no_wire_error = ECONNREFUSED;
+    assert_false(prove(lanes, 2, 0, &remote)); /* no pair by the plan */
+    assert_int_equal(log_capture.count[MESH_LOG_WARN], 0);
+    remote.twin_count = 2;
+    plug(none);
+    no_wire_error = ECONNREFUSED;
+    assert_false(prove(lanes, 2, 0, &remote));
+    assert_int_equal(log_capture.count[MESH_LOG_WARN], 1);
+    assert_non_null(strstr(log_capture.last[MESH_LOG_WARN], "arp_ignore"));
+    assert_false(prove(lanes, 2, 1, &remote));
+    assert_int_equal(log_capture.count[MESH_LOG_WARN], 1);
+}
+
 static void both_sides_pair_the_same(void **state)
 {
     (void)state;
@@ -225,6 +260,7 @@ int main(void)
         cmocka_unit_test(one_node_meets_on_the_same_lane),
         cmocka_unit_test(the_wire_decides_where_all_share_a_subnet),
         cmocka_unit_test(twins_go_first_with_first),
+        cmocka_unit_test(lanes_that_answer_arp_for_each_other),
         cmocka_unit_test(both_sides_pair_the_same),
         cmocka_unit_test(no_cable_is_unreachable),
         cmocka_unit_test(success_is_remembered),

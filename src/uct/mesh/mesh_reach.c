@@ -7,6 +7,7 @@
 #include "common/log.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
@@ -195,6 +196,34 @@ static bool judge(const struct mesh_oob_probe *probes, unsigned count,
     return false;
 }
 
+/*
+ * Where lanes of a node share a wire, its kernel answers ARP for one on the
+ * other.  What is sent to the right address then comes in on the wrong lane,
+ * where nobody listens.  The sign of it: by the address plan one of these lanes
+ * is the peer's pair, and it refuses on all of them.
+ */
+static void warn_arp(const struct mesh_oob_probe *probes, unsigned count,
+                     unsigned own, const struct uct_mesh_address *remote)
+{
+    static atomic_bool warned;
+    char addr[MESH_ADDR_TEXT_LEN];
+
+    if (count != remote->twin_count || probes[own].remote.family != AF_INET)
+        return;
+    for (unsigned i = 0; i < count; i++) {
+        if (probes[i].error != ECONNREFUSED)
+            return;
+    }
+    if (atomic_exchange(&warned, true))
+        return;
+    mesh_addr_format(&probes[own].remote, addr);
+    mesh_warn("lane %s is not used: %s refuses there. If that node has more "
+              "than one lane on this cable, they answer ARP for each other: "
+              "set net.ipv4.conf.NETDEV.arp_ignore=1 for each of them, on both "
+              "nodes",
+              probes[own].netdev, addr);
+}
+
 bool uct_mesh_reach_prove(const struct mesh_lane *lanes, unsigned lane_count,
                           const struct mesh_lane *lane, uint64_t node_id,
                           const struct uct_mesh_address *remote,
@@ -221,6 +250,8 @@ bool uct_mesh_reach_prove(const struct mesh_lane *lanes, unsigned lane_count,
         proofs_keep(probes, count, remote->node_id);
     }
     reachable = judge(probes, count, own, remote, reason);
+    if (!reachable)
+        warn_arp(probes, count, own, remote);
 free_probes:
     free(probes);
     return reachable;
