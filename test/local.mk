@@ -19,6 +19,7 @@ unit_tests = \
 	test/unit/test_oob_wire \
 	test/unit/test_pool \
 	test/unit/test_qp \
+	test/unit/test_route \
 	test/unit/test_settings
 check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)
@@ -48,6 +49,10 @@ test_unit_test_node_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=gethostname
 test_unit_test_qp_SOURCES = test/unit/test_qp.c $(fake_verbs)
 test_unit_test_qp_LDFLAGS = $(FAKE_VERBS_WRAP)
+
+# Cablings and what is true of them.
+topo = test/unit/topo.c test/unit/topo.h
+test_unit_test_route_SOURCES = test/unit/test_route.c $(topo)
 
 # Tests of single files of the transport.
 test_unit_test_mesh_address_SOURCES = test/unit/test_mesh_address.c \

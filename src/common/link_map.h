@@ -19,8 +19,8 @@
  * What is ignored: datagrams of nodes that are no neighbours; records that
  * claim this node's id (own sequence is raised above them, at a bounded
  * rate), or a neighbour's id with another instance than its own hello says, or
- * a link of a node to itself; what exceeds a limit.  Each source (neighbour
- * and cause) is logged once.
+ * a link of a node to itself; what exceeds a limit.  False identities are
+ * logged once per neighbour, the rest at a bounded rate.
  *
  * Pure: datagrams and time go in by mesh_link_map_receive() and
  * mesh_link_map_tick(); afterwards mesh_link_map_poll() is called until it has
@@ -47,6 +47,7 @@ enum mesh_map_refusal {
     MESH_MAP_LIMIT_NODES,
     MESH_MAP_LIMIT_LANES, /* lanes or links of a node */
     MESH_MAP_LIMIT_BYTES, /* length of a record */
+    MESH_MAP_LIMIT_RATE,  /* summaries of one neighbour */
     MESH_MAP_REFUSAL_COUNT,
 };
 const char *mesh_map_refusal_name(enum mesh_map_refusal refusal);
@@ -79,7 +80,9 @@ void mesh_link_map_destroy(struct mesh_link_map *map);
  * What this node says of itself from now on.  All is copied, in any order.
  * links: links of cables only (see cable.h); their nodes are the neighbours
  * that datagrams are exchanged with.  Equal to the last: nothing happens.
- * -E2BIG (logged): beyond a limit; the lanes and links within it are used.
+ * -E2BIG (logged): beyond a limit of lanes or links: those within it are used;
+ * beyond that of bytes: nothing changes.  -EINVAL: a lane or link that has no
+ * encoding.  -ENOMEM.
  */
 int mesh_link_map_self_set(struct mesh_link_map *map,
                            const struct mesh_lane_info *lanes,
@@ -90,7 +93,7 @@ int mesh_link_map_self_set(struct mesh_link_map *map,
 /* One datagram that came on a local lane. 0, or -errno with the cause counted
  * and logged at a bounded rate: -EPROTO, -EPROTONOSUPPORT, -ENOKEY,
  * -EKEYREVOKED, -EKEYREJECTED, -ENOTCONN (stranger), -EEXIST (identity),
- * -ENOSPC (limit). */
+ * -ELOOP, -ENOSPC (limit), -ENOMEM. */
 int mesh_link_map_receive(struct mesh_link_map *map, uint8_t lane,
                           const uint8_t *data, size_t len, uint64_t now_ns);
 

@@ -5,23 +5,32 @@ noinst_LTLIBRARIES += libmeshcommon.la
 libmeshcommon_la_SOURCES = \
 	src/common/addr.c \
 	src/common/addr.h \
+	src/common/address_plan.c \
 	src/common/address_plan.h \
+	src/common/cable.c \
 	src/common/cable.h \
 	src/common/clock.h \
 	src/common/gid.c \
 	src/common/gid.h \
+	src/common/hello_wire.c \
 	src/common/hello_wire.h \
 	src/common/lane.c \
 	src/common/lane.h \
 	src/common/lane_build.c \
 	src/common/lane_build.h \
+	src/common/lane_info.c \
 	src/common/lane_info.h \
+	src/common/link_map.c \
 	src/common/link_map.h \
+	src/common/link_map_impl.h \
+	src/common/link_map_sync.c \
 	src/common/log.c \
 	src/common/log.h \
+	src/common/map_wire.c \
 	src/common/map_wire.h \
 	src/common/neigh.c \
 	src/common/neigh.h \
+	src/common/neighbour.c \
 	src/common/neighbour.h \
 	src/common/netdev.c \
 	src/common/netdev.h \
@@ -48,9 +57,13 @@ libmeshcommon_la_SOURCES = \
 	src/common/pool.h \
 	src/common/qp.c \
 	src/common/qp.h \
+	src/common/route.c \
 	src/common/route.h \
+	src/common/route_find.c \
+	src/common/route_impl.h \
 	src/common/settings.c \
 	src/common/settings.h \
+	src/common/wire_auth.c \
 	src/common/wire_auth.h \
 	src/common/wire_cursor.c \
 	src/common/wire_cursor.h

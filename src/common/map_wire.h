@@ -73,7 +73,13 @@ struct mesh_map_record {
 const struct mesh_lane_info *
 mesh_map_record_lane(const struct mesh_map_record *record, uint8_t index);
 
-/* Sorts the links as the wire wants them. */
+/* Both ends have the link, each with the other's living instance.  link is
+ * one of from's; the first end that looks is as good as the other. */
+bool mesh_map_link_is_mutual(const struct mesh_map_record *from,
+                             const struct mesh_map_link *link,
+                             const struct mesh_map_record *to);
+
+/* Sorts lanes and links as the wire wants them. */
 void mesh_map_record_sort(struct mesh_map_record *record);
 
 /* Everything but node id, instance and sequence, which travel outside.
@@ -82,9 +88,11 @@ int mesh_map_record_encode(const struct mesh_map_record *record,
                            uint8_t data[MESH_MAP_WIRE_RECORD_MAX],
                            size_t *len_p);
 
-/* The caller sets node id, instance and sequence before; a link of a node to
- * itself or to a lane of its own that it has not is no record: -EPROTO.
- * -E2BIG: more lanes or links than the given limits. */
+/*
+ * The caller sets node id, instance and sequence of *record_p before; the rest
+ * is undefined after an error.  -EPROTO: no record.  -ELOOP: it has a link of
+ * the node to itself.  -E2BIG: more lanes or links than the given limits.
+ */
 int mesh_map_record_decode(const uint8_t *data, size_t len, unsigned max_lanes,
                            unsigned max_links,
                            struct mesh_map_record *record_p);
@@ -93,6 +101,9 @@ enum mesh_map_wire_type {
     MESH_MAP_WIRE_RECORD = 1,
     MESH_MAP_WIRE_SUMMARY = 2,
 };
+
+/* Far above any wall clock and far below overflow. */
+#define MESH_MAP_MAX_SEQUENCE (UINT64_C(1) << 62)
 
 struct mesh_map_entry {
     uint64_t node_id;

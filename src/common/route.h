@@ -23,7 +23,7 @@
 
 #include "map_wire.h"
 
-#define MESH_ROUTE_MAX_HOPS  16
+#define MESH_ROUTE_MAX_HOPS  32 /* the far side of a ring of 64 */
 #define MESH_ROUTE_MAX_RAILS 16 /* of a hop; further ones are left out */
 #define MESH_ROUTE_MAX_PATHS 16
 
