@@ -33,6 +33,7 @@ static void ctx_init(struct swv_ctx *c, struct swv_device *dev)
         c->epoll_fd = -1;
     c->async.fd = -1;
     c->next_timer = SWV_TIME_NEVER;
+    c->mr_hint = 1;
     swv_list_init(&c->conns);
     swv_list_init(&c->graves);
     swv_list_init(&c->acks);

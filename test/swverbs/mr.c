@@ -56,16 +56,18 @@ static int table_grow(struct swv_ctx *c)
     return 0;
 }
 
-/* Slot 0 stays empty, so that no key is zero. */
+/* Slot 0 stays empty, so that no key is zero. No slot is free below the hint.
+ */
 static int table_insert(struct swv_ctx *c, struct swv_mr *mr)
 {
     uint32_t i;
 
-    for (i = 1; i < c->num_mrs && c->mrs[i] != NULL; i++)
+    for (i = c->mr_hint; i < c->num_mrs && c->mrs[i] != NULL; i++)
         ;
     if (i >= c->num_mrs && table_grow(c) != 0)
         return -ENOMEM;
     c->mrs[i] = mr;
+    c->mr_hint = i + 1;
     mr->ib.lkey = mr->ib.rkey = i << 8 | c->mr_gen[i];
     mr->ib.handle = i;
     return 0;
@@ -195,6 +197,8 @@ SWV_EXPORT int ibv_dereg_mr(struct ibv_mr *ibmr)
 
     swv_lock(c);
     c->mrs[ibmr->handle] = NULL;
+    if (ibmr->handle < c->mr_hint)
+        c->mr_hint = ibmr->handle;
     c->mr_gen[ibmr->handle]++;
     ((struct swv_pd *)ibmr->pd)->refs--;
     swv_unlock(c);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The objects behind the libibverbs handles. Purpose: their layout and the
- * smallest helpers. Thread rule: one mutex per
- * context guards everything below the context; functions that need it held
- * say "locked". Ownership: each object owns what it points to unless the
- * field says borrowed.
+ * smallest helpers. Thread rule: one mutex per context guards everything
+ * below the context; functions that need it held say "locked". Ownership:
+ * each object owns what it points to unless the field says borrowed.
  */
 #ifndef SWV_OBJECTS_H
 #define SWV_OBJECTS_H
@@ -300,7 +299,7 @@ struct swv_ctx {
     int listen_fd, ud_fd, netlink_fd, control_fd, wake_fd, epoll_fd;
     struct swv_event_queue async;
     struct swv_mr **mrs;
-    uint32_t num_mrs;
+    uint32_t num_mrs, mr_hint;
     uint8_t *mr_gen;
     struct swv_qp *qps[SWV_MAX_QPS];
     uint32_t qp_hint;
@@ -310,7 +309,7 @@ struct swv_ctx {
     bool stop;
     unsigned int idle_polls; /* atomic: polls that found nothing */
     unsigned int objects;
-    /* Must stay last but for nothing: the application holds &v.context. */
+    /* The application holds &v.context. */
     struct verbs_context v;
 };
 
@@ -344,7 +343,7 @@ static inline void swv_unlock(struct swv_ctx *c)
     pthread_mutex_unlock(&c->lock);
 }
 
-/* list.c-like helpers */
+/* Rings with a head of their own. */
 static inline void swv_list_init(struct swv_list *l)
 {
     l->next = l->prev = l;

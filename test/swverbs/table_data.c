@@ -296,17 +296,37 @@ static const char *iova(struct table *t)
     return w;
 }
 
-/* A thousand messages, both ways, a depth of 16, in order. */
+/* Receive number n has a place of its own among sixteen. */
+static int recv_at(struct pair *p, uint32_t n)
+{
+    struct ibv_sge sge = {(uintptr_t)p->b.buf + 64 * (n % 16), 64,
+                          p->b.mr->lkey};
+    struct ibv_recv_wr wr = {.wr_id = n, .sg_list = &sge, .num_sge = 1}, *bad;
+
+    return ibv_post_recv(p->b.qp, &wr, &bad);
+}
+
+/* The message that came in n-th is the one that was sent n-th. */
+static bool is_nth(struct pair *p, uint32_t n)
+{
+    uint32_t v;
+
+    memcpy(&v, p->b.buf + 64 * (n % 16), 4);
+    return p->wc.status == IBV_WC_SUCCESS && p->wc.byte_len == 4 &&
+           p->wc.wr_id == n && v == n;
+}
+
+/* A thousand messages with a depth of eight. */
 static const char *stream(struct table *t)
 {
     uint32_t sent = 0, done = 0, got = 0;
-    struct pair p;
     bool right = true;
+    struct pair p;
 
     if (pair_open(t, NULL, &p) != 0)
         return "no pair";
-    for (int i = 0; i < 16; i++)
-        post_recv(&p.b, 64);
+    for (uint32_t i = 0; i < 16; i++)
+        recv_at(&p, i);
     while (got < 1000 && right) {
         while (sent < 1000 && sent - done < 8 && sent - got < 8) {
             memcpy(p.a.buf, &sent, 4);
@@ -314,16 +334,42 @@ static const char *stream(struct table *t)
                 break;
             sent++;
         }
-        if (ibv_poll_cq(p.a.cq, 1, &p.wc) == 1)
+        if (ibv_poll_cq(p.a.cq, 1, &p.wc) == 1) {
+            right = p.wc.status == IBV_WC_SUCCESS;
             done++;
-        if (ibv_poll_cq(p.b.cq, 1, &p.wc) == 1) {
-            right = p.wc.status == IBV_WC_SUCCESS && p.wc.byte_len == 4 &&
-                    post_recv(&p.b, 64) == 0;
+        }
+        if (right && ibv_poll_cq(p.b.cq, 1, &p.wc) == 1) {
+            right = is_nth(&p, got) && recv_at(&p, got + 16) == 0;
             got++;
         }
     }
     pair_close(&p);
     return right ? "in order" : "broken";
+}
+
+/* Each counts once, whatever happens on the way. */
+static const char *fetch_add_many(struct table *t)
+{
+    struct ibv_send_wr wr;
+    struct ibv_sge sge;
+    uint64_t sum = 0;
+    int right = 0;
+    struct pair p;
+
+    if (pair_open(t, NULL, &p) != 0)
+        return "no pair";
+    for (int i = 0; i < 100; i++) {
+        wr_fill(&p, IBV_WR_ATOMIC_FETCH_AND_ADD, 8, &sge, &wr);
+        wr.wr.atomic.compare_add = 1;
+        if (wr_post(&p.a, &wr) != 0 ||
+            wait_wc(&p, &p.a, WAIT_MS) != IBV_WC_SUCCESS)
+            break;
+        memcpy(&sum, p.a.buf, 8);
+        right += sum == (uint64_t)i;
+    }
+    memcpy(&sum, p.b.buf, 8);
+    pair_close(&p);
+    return word("%d right, sum %d", right, (int)sum);
 }
 
 const struct row rows_data[] = {{"data.send", send_plain},
@@ -340,6 +386,7 @@ const struct row rows_data[] = {{"data.send", send_plain},
                                 {"data.read.long", read_long},
                                 {"data.read.empty", read_empty},
                                 {"data.fetch_add", fetch_add},
+                                {"data.fetch_add.many", fetch_add_many},
                                 {"data.cmp_swap.hit", cas_hit},
                                 {"data.cmp_swap.miss", cas_miss},
                                 {"data.pieces", pieces},

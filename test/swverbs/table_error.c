@@ -365,6 +365,31 @@ static const char *order(struct table *t)
     return word("%s", text);
 }
 
+/* Ends with different path MTUs, and a message longer than the smaller. */
+static const char *mtu_mismatch(struct table *t)
+{
+    struct pair_opts o = {.no_connect = true};
+    struct ibv_qp_attr a;
+    const char *w;
+    struct pair p;
+    int mask;
+
+    if (pair_open(t, &o, &p) != 0)
+        return "no pair";
+    qp_to_init(&p, p.a.qp);
+    qp_to_init(&p, p.b.qp);
+    qp_to_rtr(&p, p.a.qp, p.b.qp->qp_num);
+    rtr_attr(&p, p.a.qp->qp_num, &a, &mask);
+    a.path_mtu = IBV_MTU_512;
+    ibv_modify_qp(p.b.qp, &a, mask);
+    qp_to_rts(&p, p.a.qp);
+    post_recv(&p.b, 8192);
+    post(&p, IBV_WR_SEND, 4000, 0);
+    w = wait_word(&p, &p.a);
+    pair_close(&p);
+    return w;
+}
+
 const struct row rows_error[] = {{"err.send.lkey", send_lkey},
                                  {"err.send.bounds", send_bounds},
                                  {"err.recv.short", recv_short},
@@ -382,6 +407,7 @@ const struct row rows_error[] = {{"err.send.lkey", send_lkey},
                                  {"err.atomic.rkey", atomic_rkey},
                                  {"err.atomic.align", atomic_align},
                                  {"err.atomic.qp_access", atomic_qp_access},
+                                 {"err.path_mtu", mtu_mismatch},
                                  {"err.psn.ahead", psn_ahead},
                                  {"err.psn.behind", psn_behind},
                                  {"err.rnr.no_retry", rnr_none},
