@@ -6,7 +6,7 @@
  *   0  sequence number of this active message; for control messages that of
  *      the next active message
  *   4  limit: the peer may send active messages with sequence numbers before
- *      this one (its credits)
+ *      this one (its credits); in a goodbye, those before it have come in
  *   8  index of the connection at the receiver, as told in the exchange
  *  10  type: active message id, or one of the control types
  *  11  zero

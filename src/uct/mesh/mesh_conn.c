@@ -298,12 +298,13 @@ static void stop(uct_mesh_conn_t *conn, enum uct_mesh_conn_event event,
     uct_mesh_conn_unhash(conn);
     pthread_mutex_unlock(&conn->iface->lock);
     conn->over = true;
+    conn->lost = event == UCT_MESH_CONN_ERROR && !uct_mesh_conn_idle(conn);
     conn->status = status;
     conn->sq_avail = 0;
     if (conn->qp != NULL)
         ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE);
-    uct_mesh_conn_work_add(conn, work | UCT_MESH_WORK_DRAIN |
-                                     UCT_MESH_WORK_DESTROY);
+    uct_mesh_conn_work_add(conn,
+                           work | UCT_MESH_WORK_DRAIN | UCT_MESH_WORK_DESTROY);
 }
 
 /* Does somebody wait for something? Sends without a completion do not count:
@@ -332,14 +333,26 @@ void uct_mesh_conn_fail(uct_mesh_conn_t *conn, ucs_status_t status,
     stop(conn, UCT_MESH_CONN_ERROR, status, UCT_MESH_WORK_NOTIFY);
 }
 
-void uct_mesh_conn_close_by_peer(uct_mesh_conn_t *conn)
+/* Sends arrive in order: of those that are not complete, the ones before an
+ * active message that the peer has taken have arrived. */
+static bool sends_lost(const uct_mesh_conn_t *conn, uint32_t rx_seq)
+{
+    bool ams_lost = conn->tx_seq != rx_seq;
+    bool others_open =
+        conn->sq_head != conn->sq_am && !uct_mesh_conn_idle(conn);
+
+    return ams_lost || others_open || in_use(conn);
+}
+
+void uct_mesh_conn_close_by_peer(uct_mesh_conn_t *conn, uint32_t rx_seq)
 {
     char text[MESH_QP_ERROR_LEN];
-    bool used = in_use(conn);
+    bool lost;
 
     if (conn->over)
         return;
-    if (used) {
+    lost = conn->eps != NULL && sends_lost(conn, rx_seq);
+    if (lost) {
         uct_mesh_conn_explain(conn, ECONNRESET,
                               "the peer closed its interface while sends to "
                               "it were under way",
@@ -350,8 +363,9 @@ void uct_mesh_conn_close_by_peer(uct_mesh_conn_t *conn)
                    conn->local_end.lane);
     }
     /* Who does not use it hears of it when he tries. */
-    stop(conn, UCT_MESH_CONN_BYE, UCS_ERR_CONNECTION_RESET,
-         used ? UCT_MESH_WORK_NOTIFY : 0);
+    stop(conn, UCT_MESH_CONN_BYE, UCT_MESH_PEER_LOST,
+         lost ? UCT_MESH_WORK_NOTIFY : 0);
+    conn->lost = lost;
 }
 
 void uct_mesh_conn_cancel(uct_mesh_conn_t *conn)
@@ -364,9 +378,24 @@ static void on_ready(uct_mesh_conn_t *conn)
 {
     if (conn->over)
         return;
+    conn->ready = true;
     conn->sq_avail = (int)(conn->sq_mask + 1 - (conn->sq_head - conn->sq_tail));
     mesh_info("connected to node %s: lane %s to lane %s", conn->peer_node,
               conn->local_end.lane, conn->remote_end.lane);
+}
+
+/* The peer is gone or never came: an error only for those who use it. */
+static void lose_peer(uct_mesh_conn_t *conn, ucs_status_t status,
+                      const char *text)
+{
+    if (conn->over)
+        return;
+    if (conn->eps != NULL || in_use(conn)) {
+        uct_mesh_conn_fail(conn, status, text);
+        return;
+    }
+    mesh_info("%s", text);
+    stop(conn, UCT_MESH_CONN_ERROR, status, 0);
 }
 
 static void on_gone(uct_mesh_conn_t *conn)
@@ -376,16 +405,18 @@ static void on_gone(uct_mesh_conn_t *conn)
     /* What the peer sent before it went counts, its goodbye above all. */
     while (uct_mesh_iface_poll(conn->iface) > 0)
         ;
-    if (conn->over)
-        return;
     uct_mesh_conn_explain(conn, ECONNRESET, "the peer process is gone",
                           "see what ended it", text);
-    if (conn->eps != NULL || in_use(conn)) {
-        uct_mesh_conn_fail(conn, UCS_ERR_CONNECTION_RESET, text);
-        return;
-    }
-    mesh_info("%s", text);
-    stop(conn, UCT_MESH_CONN_BYE, UCS_ERR_CONNECTION_RESET, 0);
+    lose_peer(conn, UCT_MESH_PEER_LOST, text);
+}
+
+static void on_failed(uct_mesh_conn_t *conn)
+{
+    bool lost = conn->error == -ETIMEDOUT || conn->error == -ECONNREFUSED ||
+                conn->error == -ECONNRESET;
+
+    lose_peer(conn, lost ? UCT_MESH_PEER_LOST : UCS_ERR_UNREACHABLE,
+              conn->reason);
 }
 
 void uct_mesh_conn_doubt_all(uct_mesh_iface_t *iface)
@@ -415,10 +446,7 @@ static void handle_events(uct_mesh_conn_t *conn, unsigned events)
     if (events & UCT_MESH_EVENT_READY)
         on_ready(conn);
     if (events & UCT_MESH_EVENT_FAILED)
-        uct_mesh_conn_fail(conn,
-                           conn->error == -ETIMEDOUT ? UCS_ERR_ENDPOINT_TIMEOUT
-                                                     : UCS_ERR_UNREACHABLE,
-                           conn->reason);
+        on_failed(conn);
     if (events & UCT_MESH_EVENT_GONE)
         on_gone(conn);
     if (events & UCT_MESH_EVENT_DOUBT)

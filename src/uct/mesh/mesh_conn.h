@@ -35,11 +35,15 @@ typedef struct uct_mesh_flush {
     uint32_t counter;
 } uct_mesh_flush_t;
 
+/* How UCX's own RC transports say that a peer does not answer any more; what
+ * UCP says once it has heard of it. */
+#define UCT_MESH_PEER_LOST UCS_ERR_ENDPOINT_TIMEOUT
+
 /* Work to be done at the end of a progress call. */
 enum {
-    UCT_MESH_WORK_CREDIT = 1 << 0, /* tell the peer its new limit */
-    UCT_MESH_WORK_BYE = 1 << 1,    /* say goodbye */
-    UCT_MESH_WORK_NOTIFY = 1 << 2, /* tell the endpoints of a failure */
+    UCT_MESH_WORK_CREDIT = 1 << 0,  /* tell the peer its new limit */
+    UCT_MESH_WORK_BYE = 1 << 1,     /* say goodbye */
+    UCT_MESH_WORK_NOTIFY = 1 << 2,  /* tell the endpoints of a failure */
     UCT_MESH_WORK_DESTROY = 1 << 3, /* over and unused */
     UCT_MESH_WORK_DRAIN = 1 << 4    /* make sure that all sends come back */
 };
@@ -61,6 +65,7 @@ typedef struct uct_mesh_conn {
     uint32_t sq_head;        /* sends posted */
     uint32_t sq_tail;        /* sends completed */
     uint32_t sq_signaled;    /* sq_head after the last signalled send */
+    uint32_t sq_am;          /* what follows are puts and gets only */
     uint32_t sq_mask;
     uint32_t tx_seq;   /* of the next active message */
     uint32_t tx_limit; /* credits: send while tx_seq is before it */
@@ -79,7 +84,9 @@ typedef struct uct_mesh_conn {
     unsigned work; /* bits, on iface->work if not 0 */
     struct uct_mesh_conn *work_next;
     ucs_status_t status; /* why sends fail once it is over */
+    bool ready;          /* it was possible to send once */
     bool over;           /* closed or failed */
+    bool lost;           /* sends may not have arrived before that */
     bool bye_sent;
 
     /* guarded by iface->lock */
@@ -92,6 +99,7 @@ typedef struct uct_mesh_conn {
     struct mesh_oob_channel *channel;
     uint32_t peer_attempt;
     uint64_t give_up_ns; /* when calling ends, CLOCK_MONOTONIC */
+    unsigned redials;    /* calls made after that */
     int error;           /* -errno of the first failure */
     char reason[MESH_QP_ERROR_LEN];
 
@@ -124,8 +132,9 @@ void uct_mesh_conn_destroy(uct_mesh_conn_t *conn);
 void uct_mesh_conn_fail(uct_mesh_conn_t *conn, ucs_status_t status,
                         const char *text);
 
-/* The peer said goodbye: as above, but an error only for those who use it. */
-void uct_mesh_conn_close_by_peer(uct_mesh_conn_t *conn);
+/* The peer said goodbye and took the active messages before rx_seq: as above,
+ * but an error only if sends are lost by it. */
+void uct_mesh_conn_close_by_peer(uct_mesh_conn_t *conn, uint32_t rx_seq);
 
 /* Stops all that is under way, without a word in the log: sends end with
  * UCS_ERR_CANCELED. */

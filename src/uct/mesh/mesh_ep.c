@@ -311,7 +311,8 @@ ucs_status_t uct_mesh_ep_flush(uct_ep_h tl_ep, unsigned flags,
     else if (ep->pending_head != NULL && !conn->iface->dispatching)
         return UCS_ERR_NO_RESOURCE;
     if (uct_mesh_conn_idle(conn))
-        return UCS_OK;
+        return conn->lost && !(flags & UCT_FLUSH_FLAG_CANCEL) ? conn->status
+                                                              : UCS_OK;
     status = ensure_signal(conn);
     if (status != UCS_OK)
         return status;
@@ -339,10 +340,27 @@ static ucs_status_t for_each_conn(uct_mesh_iface_t *iface,
     return result;
 }
 
+/* What waits counts, and so does connecting as long as somebody waits for it:
+ * after a flush all that was asked for is done, and an endpoint can send. */
+static bool has_waiting(const uct_mesh_conn_t *conn)
+{
+    const uct_mesh_ep_t *ep;
+
+    if (conn->over)
+        return false;
+    if (!conn->ready && conn->eps != NULL)
+        return true;
+    for (ep = conn->eps; ep != NULL; ep = ep->next) {
+        if (ep->pending_head != NULL)
+            return true;
+    }
+    return false;
+}
+
 static ucs_status_t flush_conn(uct_mesh_conn_t *conn)
 {
     if (uct_mesh_conn_idle(conn))
-        return UCS_OK;
+        return has_waiting(conn) ? UCS_INPROGRESS : UCS_OK;
     (void)ensure_signal(conn); /* no room: the next call tries again */
     return UCS_INPROGRESS;
 }

@@ -203,22 +203,24 @@ static int start_listening(uct_mesh_iface_t *iface,
     return ret;
 }
 
-/* What the user may ask of the place of payloads in receive buffers. */
+/* What the user may ask of the place of payloads in receive buffers. UCP asks
+ * for offsets over the alignment, so these are taken. */
 static bool alignment_valid(const uct_iface_params_t *params)
 {
-    bool aligned = params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT;
-    size_t align = aligned ? params->am_alignment : 1;
-    size_t offset = 0;
+    size_t align = params->am_alignment;
 
-    if (params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET)
-        offset = params->am_align_offset;
-    if (align > 0 && align <= MAX_ALIGNMENT && (align & (align - 1)) == 0 &&
-        offset < align)
+    if (!(params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT)) {
+        if (!(params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET))
+            return true;
+        mesh_error("an offset of active messages has no meaning without an "
+                   "alignment");
+        return false;
+    }
+    if (align > 0 && align <= MAX_ALIGNMENT && (align & (align - 1)) == 0)
         return true;
-    mesh_error("active messages can't be aligned to %zu bytes with offset %zu: "
-               "the alignment must be a power of two up to %d, the offset "
-               "smaller than it",
-               align, offset, MAX_ALIGNMENT);
+    mesh_error("active messages can't be aligned to %zu bytes: allowed are "
+               "powers of two up to %d",
+               align, MAX_ALIGNMENT);
     return false;
 }
 

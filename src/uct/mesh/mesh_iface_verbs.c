@@ -61,7 +61,7 @@ static void choose_rx_layout(uct_mesh_iface_t *iface,
     if (params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGNMENT) {
         align = params->am_alignment;
         if (params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET)
-            offset = params->am_align_offset;
+            offset = params->am_align_offset % align;
     }
     before = sizeof(struct mesh_buf *) + sizeof(uct_recv_desc_t *) +
              iface->rx_headroom;

@@ -37,6 +37,9 @@ static const char *hint_of(enum ibv_wc_status status)
     if (status == IBV_WC_RETRY_EXC_ERR)
         return "the peer or its cable stopped answering: check the cable, "
                "the link lights and that the peer process runs";
+    if (status == IBV_WC_WR_FLUSH_ERR)
+        return "the device stopped the queue pair: the peer asked for memory "
+               "that it may not use, or the device failed";
     return NULL;
 }
 
@@ -44,10 +47,17 @@ static void send_failed(uct_mesh_conn_t *conn, enum ibv_wc_status status)
 {
     char text[MESH_QP_ERROR_LEN];
 
+    if (conn->bye_sent) { /* we leave anyway */
+        uct_mesh_conn_cancel(conn);
+        return;
+    }
     uct_mesh_conn_explain(conn,
                           status == IBV_WC_RETRY_EXC_ERR ? ETIMEDOUT : EIO,
                           ibv_wc_status_str(status), hint_of(status), text);
-    uct_mesh_conn_fail(conn, status_of(status), text);
+    uct_mesh_conn_fail(conn,
+                       status == IBV_WC_WR_FLUSH_ERR ? UCS_ERR_CONNECTION_RESET
+                                                     : status_of(status),
+                       text);
 }
 
 static void handle_send(uct_mesh_iface_t *iface, const struct ibv_wc *wc)
@@ -61,10 +71,9 @@ static void handle_send(uct_mesh_iface_t *iface, const struct ibv_wc *wc)
         return;
     }
     if (__builtin_expect(wc->status != IBV_WC_SUCCESS, 0)) {
-        if (wc->status != IBV_WC_WR_FLUSH_ERR)
+        if (!conn->over)
             send_failed(conn, wc->status);
-        else if (conn->over && conn->status != UCS_OK)
-            status = conn->status;
+        status = conn->status;
     }
     uct_mesh_conn_complete(conn, (uint32_t)wc->wr_id, status);
 }

@@ -143,13 +143,14 @@ static uct_mesh_conn_t *find_conn(uct_mesh_iface_t *iface, unsigned index,
     return conn;
 }
 
-static void handle_ctrl(uct_mesh_conn_t *conn, uint8_t type)
+static void handle_ctrl(uct_mesh_conn_t *conn,
+                        const struct uct_mesh_am_hdr *hdr)
 {
-    switch (type) {
+    switch (hdr->type) {
     case UCT_MESH_CTRL_CREDIT:
         break;
     case UCT_MESH_CTRL_BYE:
-        uct_mesh_conn_close_by_peer(conn);
+        uct_mesh_conn_close_by_peer(conn, hdr->limit);
         break;
     default:
         protocol_error(conn, "a message of unknown type came in");
@@ -209,7 +210,7 @@ void uct_mesh_rx_handle(uct_mesh_iface_t *iface, const struct ibv_wc *wc)
         goto put;
     }
     if (__builtin_expect(hdr.type >= UCT_AM_ID_MAX, 0)) {
-        handle_ctrl(conn, hdr.type);
+        handle_ctrl(conn, &hdr);
         goto put;
     }
     conn->rx_seq++;

@@ -81,7 +81,8 @@ static inline ucs_status_t post(uct_mesh_conn_t *conn, struct ibv_send_wr *wr,
 
 static inline void write_am_hdr(uct_mesh_conn_t *conn, void *dest, uint8_t type)
 {
-    conn->rx_limit = uct_mesh_conn_rx_limit(conn);
+    conn->rx_limit =
+        type == UCT_MESH_CTRL_BYE ? conn->rx_seq : uct_mesh_conn_rx_limit(conn);
     uct_mesh_am_hdr_write(dest, conn->tx_seq, conn->rx_limit, conn->peer_index,
                           type);
 }
@@ -93,8 +94,10 @@ static inline ucs_status_t post_am(uct_mesh_conn_t *conn,
 {
     ucs_status_t status = post(conn, wr, slot, signal);
 
-    if (__builtin_expect(status == UCS_OK, 1))
+    if (__builtin_expect(status == UCS_OK, 1)) {
         conn->tx_seq++;
+        conn->sq_am = conn->sq_head;
+    }
     return status;
 }
 
@@ -438,6 +441,18 @@ ucs_status_t uct_mesh_ep_get_zcopy(uct_ep_h ep, const uct_iov_t *iov,
                      remote_addr, rkey, comp);
 }
 
+/* A send of our own: it is no loss to the user. */
+static ucs_status_t post_own(uct_mesh_conn_t *conn, struct ibv_send_wr *wr,
+                             const uct_mesh_tx_slot_t *slot, bool signal)
+{
+    bool covered = conn->sq_am == conn->sq_head;
+    ucs_status_t status = post(conn, wr, slot, signal);
+
+    if (covered && status == UCS_OK)
+        conn->sq_am = conn->sq_head;
+    return status;
+}
+
 ucs_status_t uct_mesh_conn_post_nop(uct_mesh_conn_t *conn, bool probe)
 {
     const uct_mesh_tx_slot_t slot = {.probe = probe};
@@ -445,7 +460,7 @@ ucs_status_t uct_mesh_conn_post_nop(uct_mesh_conn_t *conn, bool probe)
 
     if (conn->sq_avail <= 0 || conn->iface->cq_avail <= 0)
         return conn->over ? conn->status : UCS_ERR_NO_RESOURCE;
-    return post(conn, &wr, &slot, true);
+    return post_own(conn, &wr, &slot, true);
 }
 
 bool uct_mesh_conn_post_drain(uct_mesh_conn_t *conn)
@@ -479,7 +494,7 @@ ucs_status_t uct_mesh_conn_post_ctrl(uct_mesh_conn_t *conn, uint8_t type)
     if (conn->sq_avail <= 0 || conn->iface->cq_avail <= 0)
         return conn->over ? conn->status : UCS_ERR_NO_RESOURCE;
     write_am_hdr(conn, head, type);
-    return post(conn, &wr, &slot, type == UCT_MESH_CTRL_BYE);
+    return post_own(conn, &wr, &slot, type == UCT_MESH_CTRL_BYE);
 }
 
 static void finish_slot(uct_mesh_conn_t *conn, uct_mesh_tx_slot_t *slot,
