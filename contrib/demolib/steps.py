@@ -163,6 +163,9 @@ class Demo:
                 *command, server, "-t", test, "-s", str(size), "-n",
                 str(count), "-w", "5", deadline=PERF_S)
             serving.succeed(PERF_S)
+        except Failed as error:
+            error.output += f"the server on {server}:\n{serving.text()}"
+            raise
         finally:
             serving.stop()
         say(f"    {client}-{server} {test} {size} bytes: "
