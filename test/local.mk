@@ -5,6 +5,7 @@ unit_tests = \
 	test/unit/test_addr \
 	test/unit/test_gid \
 	test/unit/test_lane \
+	test/unit/test_link_map_sim \
 	test/unit/test_log \
 	test/unit/test_mesh_address \
 	test/unit/test_mesh_am_wire \
@@ -52,6 +53,8 @@ test_unit_test_qp_LDFLAGS = $(FAKE_VERBS_WRAP)
 
 # Cablings and what is true of them.
 topo = test/unit/topo.c test/unit/topo.h
+test_unit_test_link_map_sim_SOURCES = test/unit/test_link_map_sim.c \
+	test/unit/mesh_sim.c test/unit/mesh_sim.h $(topo)
 test_unit_test_route_SOURCES = test/unit/test_route.c $(topo)
 
 # Tests of single files of the transport.

@@ -9,6 +9,8 @@
 #define LOST_KEEP_NS   (60000 * NS_PER_MS)
 #define LOG_EVERY_NS   (10000 * NS_PER_MS)
 #define FRESH_SEQUENCE 16 /* own hellos back that an echo may be */
+#define PERSIST_NS     (1000 * NS_PER_MS)
+#define PAUSE_NS       (10000 * NS_PER_MS)
 
 static const char *const state_names[] = {
     [MESH_NEIGHBOUR_NONE] = "NONE",
@@ -164,6 +166,18 @@ static bool hello_lists_us(const struct mesh_neighbour_table *table,
     return false;
 }
 
+/* A twin of this lane may still bring hellos of this node's last run, so only
+ * what goes on is another machine. */
+static bool duplicate_persists(struct mesh_neighbour_table *table,
+                               uint64_t now_ns)
+{
+    if (table->refused[MESH_NEIGHBOUR_DUPLICATE_ID] == 1 ||
+        now_ns - table->duplicate_last_ns > PAUSE_NS)
+        table->duplicate_since_ns = now_ns;
+    table->duplicate_last_ns = now_ns;
+    return now_ns - table->duplicate_since_ns >= PERSIST_NS;
+}
+
 static void refuse(struct mesh_neighbour_table *table,
                    const struct mesh_hello *hello, uint64_t now_ns,
                    enum mesh_neighbour_refusal refusal,
@@ -173,8 +187,9 @@ static void refuse(struct mesh_neighbour_table *table,
 
     step->refusal = refusal;
     table->refused[refusal]++;
-    if (refusal != MESH_NEIGHBOUR_DUPLICATE_ID &&
-        refusal != MESH_NEIGHBOUR_TOO_MANY)
+    if (refusal != MESH_NEIGHBOUR_TOO_MANY &&
+        (refusal != MESH_NEIGHBOUR_DUPLICATE_ID ||
+         !duplicate_persists(table, now_ns)))
         return;
     if (!mesh_log_limit_pass(&table->limits[refusal], now_ns, &suppressed))
         return;

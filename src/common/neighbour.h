@@ -82,6 +82,8 @@ struct mesh_neighbour_table {
     uint64_t sequence; /* last sent */
     uint64_t refused[MESH_NEIGHBOUR_REFUSAL_COUNT];
     struct mesh_log_limit limits[MESH_NEIGHBOUR_REFUSAL_COUNT];
+    uint64_t duplicate_since_ns; /* of DUPLICATE_ID, without a pause */
+    uint64_t duplicate_last_ns;
     struct mesh_neighbour peers[MESH_NEIGHBOUR_MAX];
 };
 

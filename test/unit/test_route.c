@@ -201,7 +201,7 @@ static void plans_check(bool readdress)
 
     for (unsigned i = 0; (name = topo_plan(i, &topo, &expect, &count)) != NULL;
          i++) {
-        /* There a twin without an address cannot be told from the other. */
+        /* It is about twins that have no address. */
         if (readdress && strcmp(name, "P06") == 0)
             continue;
         if (readdress)
