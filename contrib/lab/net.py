@@ -120,11 +120,11 @@ class Script:
             f"link set {name} addrgenmode none",
             f"link set {name} mtu {mtu} master {bridge} up"]
 
-    def veth(self, name, mtu, peer, address, pid):
-        """A wire's end here whose other end is a netdev of a process."""
+    def veth(self, name, mtu, peer, pid):
+        """A wire's end here; peer is a process's netdev: its name and more."""
         self.lines += [
             f"link add {name} mtu {mtu} type veth peer name {peer} "
-            f"mtu {mtu} address {address} netns {pid}",
+            f"mtu {mtu} netns {pid}",
             f"link set {name} addrgenmode none", f"link set {name} up"]
 
     def plug(self, name, bridge):

@@ -21,6 +21,8 @@ from lab.topology import MGMT_NETDEV, TopologyError
 LIBRARY = "test/swverbs/.libs/libswverbs.so"
 PRELOAD = "/etc/ld.so.preload"
 MGMT_MTU = 1500
+# One packet at a time, or nobody would cut long ones to the MTU.
+NO_GSO = "gso_max_segs 1"
 STOPPED = ("T", "t")
 
 
@@ -88,12 +90,15 @@ class SwverbsFabric:
     def _build_wires(self, pids):
         script = net.Script()
         script.bridge("mgmt", MGMT_MTU, self.topology.host_mgmt())
+        narrow = narrow_lanes(self.topology)
         for index in range(len(self.topology.cables)):
             script.bridge(f"wire{index}", net.WIRE_MTU)
         for node in self.topology.nodes.values():
-            pid = pids[node.name]
             for index, (end, netdev, mtu) in enumerate(_ends(node)):
-                script.veth(end, mtu, netdev, guest.mac(node, index), pid)
+                peer = f"{netdev} address {guest.mac(node, index)}"
+                if netdev in narrow[node.name]:
+                    peer += f" {NO_GSO}"
+                script.veth(end, mtu, peer, pids[node.name])
             self._plug(script, node, True)
         script.run()
 
@@ -166,6 +171,16 @@ def node_files(lab_name, topology, node, preload):
                                   0o755)
     files[PRELOAD] = (preload, 0o644)
     return files
+
+
+def narrow_lanes(topology):
+    """{node's name: netdevs} on cables with a small MTU at some end. Pure."""
+    result = {name: set() for name in topology.nodes}
+    for cable in topology.cables:
+        if min(lane.mtu for _, lane in cable.lanes()) < net.WIRE_MTU:
+            for node, lane in cable.lanes():
+                result[node.name].add(lane.netdev)
+    return result
 
 
 def devices(node):
