@@ -15,8 +15,10 @@ failure, Skip a skip. contrib/test counts the lines this prints.
     FILE [TOPOLOGY | FUNCTION | TOPOLOGY/FUNCTION]...   runs a part
     FILE --list                                         names the tests
 
-MESH_BUILD_DIR names the build, which the nodes see as it is. MESH_LAB_VERBOSE
-set shows each command and what it printed.
+MESH_BUILD_DIR names the build, which the nodes see as it is. MESH_LAB_FABRIC
+is mesh-lab's: vm, or swverbs for namespaces with software verbs; a test that
+is about the kernel's RDMA devices calls needs_machines(). MESH_LAB_VERBOSE set
+shows each command and what it printed.
 
 Every command has a deadline. A lab is gone when the test is, however it ends.
 """
@@ -37,6 +39,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parents[1]
 MESH_LAB = os.fspath(TOP / "contrib" / "mesh-lab")
 BUILD = pathlib.Path(os.environ.get("MESH_BUILD_DIR", TOP / "build")).resolve()
+FABRIC = os.environ.get("MESH_LAB_FABRIC") or "vm"
 VERBOSE = bool(os.environ.get("MESH_LAB_VERBOSE"))
 
 BOOT_S = 300
@@ -68,6 +71,12 @@ def check(condition, reason, output=""):
     """Fails the test with that reason unless the condition holds."""
     if not condition:
         raise Failure(reason, output)
+
+
+def needs_machines(why):
+    """Skips the test where nodes are no machines with RDMA in the kernel."""
+    if FABRIC != "vm":
+        raise Skip(f"{why}: virtual machines only")
 
 
 class Result:
@@ -426,6 +435,8 @@ def _locate(topology):
 def _named(groups):
     """[(topology, [(full name, function)])] of what main() got."""
     stem = pathlib.Path(sys.argv[0]).stem
+    if FABRIC != "vm":
+        stem += f"@{FABRIC}"
     result = []
     for topology, functions in groups:
         short = topology.rpartition("#")[2]

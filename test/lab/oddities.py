@@ -58,6 +58,7 @@ def _expected(net, result):
 
 def gid_indexes_differ(net):
     """The plan is what the other tests take it for."""
+    lab.needs_machines("lists the kernel's GID tables")
     gids = {node: _gids(net, node) for node in net.nodes()}
     indexes = {f"{node}.{lane['netdev']}": _index(gids[node], lane)
                for node in net.nodes() for lane in net.lanes(node)
@@ -94,6 +95,7 @@ def _check_warning(result):
 
 def docker_comes_first(net):
     """An RDMA device on top of docker0, first by name, is never used."""
+    lab.needs_machines("makes a device with rdma(8)")
     for node in net.nodes():
         net.shell(node, f"rdma link add {DOCKER} type rxe netdev docker0")
         names = net.shell(node, "ls /sys/class/infiniband").split()

@@ -94,6 +94,7 @@ def both_rails(net):
 
 def only_rc_queue_pairs(net):
     """No process ever has a UD QP: looked at all the time."""
+    lab.needs_machines("looks at queue pairs with rdma(8)")
     nodes = net.nodes()
     watch = ("while :; do rdma resource show qp; sleep 0.2; done")
     watchers = {node: net.start(node, "sh", "-c", watch) for node in nodes}
