@@ -42,7 +42,7 @@ def _run_steps(demo, rows):
         except Failed as error:
             rows.append((name, f"FAILED: {error}",
                          time.monotonic() - started))
-            show(error.output)
+            show(error.output, 60)
             say(f"FAILED: {error}")
             return False
         rows.append((name, result, time.monotonic() - started))
@@ -110,7 +110,7 @@ def main():
         say("interrupted")
         return 130
     except Failed as error:
-        show(error.output)
+        show(error.output, 60)
         say(f"FAILED: {error}")
         return 1
     finally:

@@ -33,12 +33,12 @@ def say(text=""):
     print(f"{time.strftime('%H:%M:%S')} {text}".rstrip(), flush=True)
 
 
-def show(text, prefix="    "):
+def show(text, most=SHOWN_LINES, prefix="    "):
     """Lines of a command's output, the last ones if there are many."""
     lines = text.rstrip().splitlines()
-    if len(lines) > SHOWN_LINES:
-        print(f"{prefix}... ({len(lines) - SHOWN_LINES} lines left out)")
-    for line in lines[-SHOWN_LINES:]:
+    if len(lines) > most:
+        print(f"{prefix}... ({len(lines) - most} lines left out)")
+    for line in lines[-most:]:
         print(prefix + line)
     sys.stdout.flush()
 

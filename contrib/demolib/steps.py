@@ -169,7 +169,7 @@ class Demo:
         finally:
             serving.stop()
         say(f"    {client}-{server} {test} {size} bytes: "
-            + perftest_result(out))
+            + perftest_result(out, test))
 
     def _check_only(self, cable, before, after):
         """Only that cable may have carried the bytes."""
@@ -305,11 +305,12 @@ def transport_part(text, transport):
         for block in _transport_blocks(text, transport))
 
 
-def perftest_result(text):
-    """The overall latency and bandwidth of ucx_perftest's last line."""
+def perftest_result(text, test):
+    """The overall latency or bandwidth of ucx_perftest's last line."""
     match = re.search(r"^Final: +\d+ +\S+ +\S+ +(\S+) +\S+ +(\S+)", text,
                       re.MULTILINE)
     if not match:
         raise Failed("ucx_perftest gave no result", text)
-    return (f"{float(match.group(1)):.0f} us each, "
-            f"{float(match.group(2)):.2f} MB/s")
+    if test.endswith("_lat"):
+        return f"{float(match.group(1)) / 1000:.1f} ms"
+    return f"{float(match.group(2)):.1f} MB/s"

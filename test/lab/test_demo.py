@@ -152,10 +152,12 @@ class OutputTest(unittest.TestCase):
         self.assertNotIn("none", part)
 
     def test_perftest(self):
-        self.assertEqual(steps.perftest_result(PERFTEST),
-                         "45763 us each, 1.37 MB/s")
+        self.assertEqual(steps.perftest_result(PERFTEST, "tag_bw"),
+                         "1.4 MB/s")
+        self.assertEqual(steps.perftest_result(PERFTEST, "tag_lat"),
+                         "45.8 ms")
         with self.assertRaises(Failed):
-            steps.perftest_result("nothing")
+            steps.perftest_result("nothing", "tag_bw")
 
     def test_essential(self):
         lines = steps.essential_lines(STOCK)
