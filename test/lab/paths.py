@@ -92,6 +92,27 @@ def both_rails(net):
                   f"{own} and {other} are no pair", traffic.table(moved))
 
 
+def wrong_twin_answers_arp(net):
+    """What happens without arp_ignore: one twin carries all, with a warning."""
+    one, two = net.nodes()
+    rails = net.cabled(one, two)
+    wrong = net.shell(two, f"cat /sys/class/net/{rails[1][1]}/address").strip()
+    target, = [lane["addresses"][0].partition("/")[0]
+               for lane in net.lanes(two) if lane["netdev"] == rails[0][1]]
+    neighbour = f"{target} dev {rails[0][0]}"
+    net.shell(one, f"ip neigh replace {neighbour} lladdr {wrong} "
+              "nud permanent")
+    watch = traffic.Watch(net)
+    result = net.mpirun("pairs", "-M", MIB).succeeded()
+    net.shell(one, f"ip neigh del {neighbour}")
+    warnings = result.lines(r"\bWARN\b")
+    lab.check(len(warnings) == 1 and "arp_ignore" in warnings[0],
+              f"{len(warnings)} warnings, expected one about ARP",
+              result.text)
+    count, = _played(result).values()
+    watch.check({(one, rails[1][0]): count, (two, rails[1][1]): count})
+
+
 def only_rc_queue_pairs(net):
     """No process ever has a UD QP: looked at all the time."""
     lab.needs_machines("looks at queue pairs with rdma(8)")
@@ -112,12 +133,11 @@ def only_rc_queue_pairs(net):
                   f"{node}: {sorted(seen)}, expected RC only", watcher.out())
 
 
-def _route_far(net, node, via, other):
-    """A kernel route from a node to the lanes of one two hops away."""
-    for network in _networks(net, other):
-        if network not in _networks(net, node):
-            gateway = _address(net, via, node)
-            net.shell(node, f"ip route add {network} via {gateway}")
+def _route(net, node, via, other):
+    """Kernel routes from a node, through its neighbour, to all of another."""
+    gateway = _address(net, via, node)
+    for network in _networks(net, other) - _networks(net, node):
+        net.shell(node, f"ip route add {network} via {gateway}")
 
 
 def _networks(net, node):
@@ -149,21 +169,32 @@ def route_is_no_path(net):
     via = next(node for node in net.nodes()
                if net.cabled(near, node) and net.cabled(far, node))
     net.shell(via, "sysctl -qw net.ipv4.ip_forward=1")
-    _route_far(net, near, via, far)
-    _route_far(net, far, via, near)
+    for one, other in ((near, far), (far, near)):
+        _route(net, one, via, other)
+        _route(net, via, other, other)
     target, source = _address(net, far, via), _address(net, near, via)
     net.shell(near, f"{lab.BUSYBOX} ping -c 2 -I {source} {target}")
-    no_cable_no_path(net)
+    _no_path(net, near, far)
 
 
 def no_cable_no_path(net):
-    """Nodes without a cable: an error that says so; tcp is taken if let."""
-    hosts = _without_cable(net)
+    """Nodes of one subnet that no cable joins do not reach each other."""
+    near, far = _without_cable(net)
+    devices = {f"{lane['ibdev']}:1" for node in (near, far)
+               for lane in net.lanes(node)}
+    # The subnet does not mislead UCX's tcp either.
+    _no_path(net, near, far,
+             {"UCX_NET_DEVICES": ",".join(sorted(devices) + ["eth0"])})
+
+
+def _no_path(net, near, far, env=None):
+    """An error that says unreachable; tcp carries it where it is let."""
+    hosts = [near, far]
     watch = traffic.Watch(net)
     result = net.mpirun("pairs", "-M", 65536, hosts=hosts).failed()
     lab.check(result.lines("(?i)unreachable|not reachable"),
               "no line says that the peer is unreachable", result.text)
-    result = net.mpirun("pairs", "-M", 65536, hosts=hosts,
+    result = net.mpirun("pairs", "-M", 65536, hosts=hosts, env=env,
                         tls="mesh_rc,self,tcp").succeeded()
     lab.check(len(_played(result)) == 1, "tcp did not carry it", result.text)
     moved = watch.moved()
@@ -176,7 +207,7 @@ if __name__ == "__main__":
     lab.main([
         ("ring3", [all_pairs_in_one_job, each_pair_alone, sixteen_megabytes,
                    only_rc_queue_pairs]),
-        (f"{PLANS}#P01", [both_rails]),
+        (f"{PLANS}#P01", [both_rails, wrong_twin_answers_arp]),
         (f"{PLANS}#P02", [both_rails]),
         (f"{PLANS}#P06", [each_pair_alone, route_is_no_path]),
         (f"{PLANS}#P09", [all_pairs_in_one_job]),
