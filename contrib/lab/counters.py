@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Reads what a node's lanes counted: RDMA devices and netdevs. Pure."""
 
-# One file at a time, by its full name: software verbs have no directories.
-SCRIPT = """for f in {}; do
-    {{ read -r v <"$f"; }} 2>/dev/null && echo "$f:$v"
-done; true"""
-NETDEV = "/sys/class/net/*/statistics/* /sys/class/net/*/carrier"
+# Software verbs have no directories, and answer those who open a file by its
+# full name; grep does not.
+SCRIPT = """sed -sn 'F;p' {} 2>/dev/null | paste -d: - -
+grep -H . {} 2>/dev/null; true"""
 RDMA = ("sent_pkts", "rcvd_pkts", "duplicate_request", "out_of_seq_request",
         "rcvd_rnr_err", "send_rnr_err", "rcvd_seq_err", "ack_deferred",
         "retry_rnr_exceeded_err", "retry_exceeded_err", "completer_retry_err",
@@ -17,12 +16,14 @@ SHOWN_NETDEV = ("tx_packets", "rx_packets", "tx_bytes", "rx_bytes")
 
 def command(node):
     """What prints a node's counters: a line for each file, PATH:VALUE."""
-    paths = [NETDEV]
+    rdma, netdev = [], []
     for lane in node.lanes:
         port = f"/sys/class/infiniband/{lane.ibdev}/ports/1"
-        paths += [f"{port}/state"] + [f"{port}/hw_counters/{name}"
-                                      for name in RDMA]
-    return ("sh", "-c", SCRIPT.format(" ".join(paths)))
+        rdma += [f"{port}/state"] + [f"{port}/hw_counters/{name}"
+                                     for name in RDMA]
+        link = f"/sys/class/net/{lane.netdev}"
+        netdev += [f"{link}/statistics/*", f"{link}/carrier"]
+    return ("sh", "-c", SCRIPT.format(" ".join(rdma), " ".join(netdev)))
 
 
 def _values(text):
