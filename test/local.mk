@@ -3,15 +3,21 @@
 # library.  Exit status 77 counts as skipped.
 unit_tests = \
 	test/unit/test_addr \
+	test/unit/test_cable \
 	test/unit/test_gid \
+	test/unit/test_hello_wire \
 	test/unit/test_lane \
+	test/unit/test_lane_info \
+	test/unit/test_link_map \
 	test/unit/test_link_map_sim \
 	test/unit/test_log \
+	test/unit/test_map_wire \
 	test/unit/test_mesh_address \
 	test/unit/test_mesh_am_wire \
 	test/unit/test_mesh_conn_state \
 	test/unit/test_mesh_reach \
 	test/unit/test_neigh \
+	test/unit/test_neighbour \
 	test/unit/test_netdev \
 	test/unit/test_node \
 	test/unit/test_node_settings \
@@ -69,7 +75,12 @@ test_unit_test_mesh_reach_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=mesh_oob_probe_run
 
 # Parsers fed with arbitrary bytes, the same ones each time.
-fuzz_tests = test/fuzz/fuzz_oob
+fuzz_tests = \
+	test/fuzz/fuzz_hello \
+	test/fuzz/fuzz_map \
+	test/fuzz/fuzz_oob
+EXTRA_DIST += test/fuzz/fuzz_run.h test/unit/hello_sample.h \
+	test/unit/map_sample.h
 check_PROGRAMS += $(fuzz_tests)
 TESTS += $(fuzz_tests)
 
