@@ -240,6 +240,7 @@ int swv_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
     got = cq_take(cq, n, wc);
     if (got == 0 && n > 0) {
         swv_progress(c);
+        swv_progress_leave(c);
         got = cq_take(cq, n, wc);
         if (got == 0)
             idle = __atomic_add_fetch(&c->idle_polls, 1, __ATOMIC_RELAXED);
@@ -261,7 +262,6 @@ int swv_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
     err = swv_fault_verb_locked(c, SWV_VERB_REQ_NOTIFY_CQ);
     if (err == 0 && cq->armed != 1)
         cq->armed = solicited_only ? 2 : 1;
-    __atomic_store_n(&c->idle_polls, 0, __ATOMIC_RELAXED);
     swv_unlock(c);
     return err;
 }

@@ -306,7 +306,7 @@ struct swv_ctx {
     struct swv_list conns, graves, acks;
     uint64_t next_timer, thread_until;
     pthread_t thread;
-    bool stop;
+    bool stop, thread_sleeps;
     unsigned int idle_polls; /* atomic: polls that found nothing */
     unsigned int objects;
     /* The application holds &v.context. */

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define MAX_EVENTS   16
-#define BUSY_POLLS   32
+#define BUSY_POLLS   8
 #define BUSY_WAIT_NS 100000
 
 /* Connections whose input was held back for a while (delay). */
@@ -58,18 +58,23 @@ static void run_timers(struct swv_ctx *c)
     }
 }
 
-/* Something is due at `when`; the thread must not sleep past it. */
-void swv_timer_arm(struct swv_ctx *c, uint64_t when)
+static void wake(struct swv_ctx *c)
 {
     uint64_t one = 1;
 
+    if (write(c->wake_fd, &one, sizeof(one)) < 0)
+        swv_log("wake: %d", errno);
+}
+
+/* Something is due at `when`; the thread must not sleep past it. */
+void swv_timer_arm(struct swv_ctx *c, uint64_t when)
+{
     if (when < c->next_timer)
         c->next_timer = when;
     if (when >= c->thread_until)
         return;
     c->thread_until = 0;
-    if (write(c->wake_fd, &one, sizeof(one)) < 0)
-        swv_log("wake: %d", errno);
+    wake(c);
 }
 
 static void netlink_input(struct swv_ctx *c)
@@ -132,9 +137,57 @@ static int thread_timeout(struct swv_ctx *c)
     return ms < 10000 ? (int)ms : 10000;
 }
 
+/* What the thread knows of the application's polling. */
+struct watcher {
+    unsigned int polls; /* that found nothing, when last looked at */
+    uint64_t at;
+    bool busy;
+};
+
+/*
+ * Does the application poll? Then the thread only looks in now and then.
+ * The verdict holds for a while, since a shorter one sees single polls only.
+ */
+static bool application_polls(struct swv_ctx *c, struct watcher *w)
+{
+    unsigned int polls = __atomic_load_n(&c->idle_polls, __ATOMIC_RELAXED);
+    uint64_t now = swv_now();
+
+    if (now - w->at < BUSY_WAIT_NS)
+        return w->busy;
+    w->busy = polls - w->polls >= BUSY_POLLS;
+    w->polls = polls;
+    w->at = now;
+    return w->busy;
+}
+
+static void thread_nap(struct swv_ctx *c)
+{
+    struct pollfd p = {.fd = c->wake_fd, .events = POLLIN};
+    struct timespec ts = {0, BUSY_WAIT_NS};
+
+    ppoll(&p, 1, &ts, NULL);
+}
+
+/*
+ * A polling application holds the mutex again and again: don't queue for it.
+ * The wait is a nap then, as what its polls take in is still to be answered.
+ */
+static void thread_lock(struct swv_ctx *c, struct watcher *w)
+{
+    while (pthread_mutex_trylock(&c->lock) != 0) {
+        if (!application_polls(c, w)) {
+            swv_lock(c);
+            return;
+        }
+        thread_nap(c);
+    }
+}
+
 static void *thread_main(void *arg)
 {
     struct swv_ctx *c = arg;
+    struct watcher w = {0};
     struct epoll_event ev;
     int timeout;
 
@@ -142,22 +195,29 @@ static void *thread_main(void *arg)
     while (!c->stop) {
         timeout = thread_timeout(c);
         c->thread_until = c->next_timer;
+        c->thread_sleeps = !application_polls(c, &w);
         swv_unlock(c);
-        if (__atomic_exchange_n(&c->idle_polls, 0, __ATOMIC_RELAXED) >
-            BUSY_POLLS) {
-            struct pollfd p = {.fd = c->wake_fd, .events = POLLIN};
-            struct timespec ts = {0, BUSY_WAIT_NS};
-
-            ppoll(&p, 1, &ts, NULL);
-        } else
+        if (w.busy)
+            thread_nap(c);
+        else
             epoll_wait(c->epoll_fd, &ev, 1, timeout);
-        swv_lock(c);
+        thread_lock(c, &w);
         c->thread_until = 0;
+        c->thread_sleeps = false;
         while (swv_progress(c) > 0)
             ;
     }
     swv_unlock(c);
     return NULL;
+}
+
+/* The application may not poll again: the thread must send what is due. */
+void swv_progress_leave(struct swv_ctx *c)
+{
+    if (swv_list_empty(&c->acks) || !c->thread_sleeps)
+        return;
+    c->thread_sleeps = false;
+    wake(c);
 }
 
 int swv_watch(struct swv_ctx *c, int *fd)
@@ -238,12 +298,9 @@ int swv_progress_start(struct swv_ctx *c)
 
 void swv_progress_stop(struct swv_ctx *c)
 {
-    uint64_t one = 1;
-
     swv_lock(c);
     c->stop = true;
-    if (write(c->wake_fd, &one, sizeof(one)) < 0)
-        swv_log("wake: %d", errno);
+    wake(c);
     swv_unlock(c);
     pthread_join(c->thread, NULL);
     swv_lock(c);
