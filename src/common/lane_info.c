@@ -3,6 +3,11 @@
 
 #include <string.h>
 
+_Static_assert(sizeof(((struct mesh_lane_info *)0)->ibdev) ==
+                       sizeof(((struct mesh_lane *)0)->ibdev) &&
+                   sizeof(((struct mesh_lane_info *)0)->netdev) ==
+                       sizeof(((struct mesh_lane *)0)->netdev),
+               "names are copied whole");
 _Static_assert(MESH_LANE_NAME_LEN <= UINT8_MAX, "text lengths are one byte");
 
 #define WIRE_IPV4 4
@@ -25,8 +30,8 @@ void mesh_lane_info_from_lane(const struct mesh_lane *lane, uint8_t index,
     info_p->rdma_mtu = (uint16_t)lane->active_mtu;
     info_p->netdev_mtu = lane->netdev_mtu;
     info_p->speed_mbps = speed_clamp(lane->speed_mbps);
-    strncpy(info_p->ibdev, lane->ibdev, sizeof(info_p->ibdev) - 1);
-    strncpy(info_p->netdev, lane->netdev, sizeof(info_p->netdev) - 1);
+    memcpy(info_p->ibdev, lane->ibdev, strlen(lane->ibdev));
+    memcpy(info_p->netdev, lane->netdev, strlen(lane->netdev));
     for (unsigned i = 0; i < lane->addr_count; i++)
         info_p->addrs[info_p->addr_count++] = lane->addrs[i];
 }
