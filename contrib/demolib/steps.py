@@ -231,7 +231,9 @@ class Demo:
         return self._read(root, where)
 
     def _read(self, node, path):
-        return self.lab.call("cat", "exec", "-n", node, "cat", path)
+        """A file that may not be there yet."""
+        return self.lab.call("cat", "exec", "-n", node, "sh", "-c",
+                             '[ ! -e "$1" ] || cat "$1"', "sh", path)
 
     def _check_queue_pairs(self):
         """Whether the job has queue pairs by now: RC ones, and no UD one."""
