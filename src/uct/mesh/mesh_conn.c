@@ -362,9 +362,9 @@ void uct_mesh_conn_close_by_peer(uct_mesh_conn_t *conn, uint32_t rx_seq)
         mesh_debug("node %s closed its end of lane %s", conn->peer_node,
                    conn->local_end.lane);
     }
-    /* Who does not use it hears of it when he tries. */
+    /* Who does not use it, nor asks for it, hears of it when he tries. */
     stop(conn, UCT_MESH_CONN_BYE, UCT_MESH_PEER_LOST,
-         lost ? UCT_MESH_WORK_NOTIFY : 0);
+         lost || conn->watched ? UCT_MESH_WORK_NOTIFY : 0);
     conn->lost = lost;
 }
 

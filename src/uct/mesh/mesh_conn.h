@@ -86,6 +86,7 @@ typedef struct uct_mesh_conn {
     ucs_status_t status; /* why sends fail once it is over */
     bool ready;          /* it was possible to send once */
     bool over;           /* closed or failed */
+    bool watched;        /* an endpoint asks whether the peer is there */
     bool lost;           /* sends may not have arrived before that */
     bool bye_sent;
 

@@ -255,8 +255,10 @@ ucs_status_t uct_mesh_ep_check(uct_ep_h tl_ep, unsigned flags,
         return UCS_ERR_UNSUPPORTED;
     if (conn->over && !ep->notified)
         uct_mesh_conn_work_add(conn, UCT_MESH_WORK_NOTIFY);
-    /* Whatever is under way, connecting included, will tell. */
-    if (conn->over || conn->sq_avail == 0 || !uct_mesh_conn_idle(conn))
+    conn->watched = true;
+    /* Connecting and sends with a completion to come will tell. */
+    if (conn->over || conn->sq_avail == 0 ||
+        (int32_t)(conn->sq_signaled - conn->sq_tail) > 0)
         return UCS_OK;
     return uct_mesh_conn_post_nop(conn, false);
 }
@@ -264,11 +266,16 @@ ucs_status_t uct_mesh_ep_check(uct_ep_h tl_ep, unsigned flags,
 ucs_status_t uct_mesh_ep_invalidate(uct_ep_h tl_ep)
 {
     uct_mesh_conn_t *conn = ((uct_mesh_ep_t *)tl_ep)->conn;
-    char text[MESH_QP_ERROR_LEN];
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
-    uct_mesh_conn_explain(conn, ECANCELED, "the endpoint was invalidated",
-                          "its user asked for it", text);
-    uct_mesh_conn_fail(conn, UCS_ERR_CONNECTION_RESET, text);
+    if (conn->over)
+        return UCS_OK;
+    if (!conn->ready)
+        return UCS_ERR_UNSUPPORTED;
+    if (ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE) != 0)
+        return UCS_ERR_IO_ERROR;
+    /* Without room for it, sends under way will tell. */
+    (void)uct_mesh_conn_post_nop(conn, false);
     return UCS_OK;
 }
 

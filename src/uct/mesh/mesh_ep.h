@@ -33,7 +33,8 @@ ucs_status_t uct_mesh_ep_flush(uct_ep_h ep, unsigned flags,
 ucs_status_t uct_mesh_ep_fence(uct_ep_h ep, unsigned flags);
 ucs_status_t uct_mesh_ep_check(uct_ep_h ep, unsigned flags,
                                uct_completion_t *comp);
-/* Breaks the connection as if the peer had failed: UCX's tests ask for it. */
+/* Breaks the QP: its sends fail from now on, which the next progress call
+ * notices. */
 ucs_status_t uct_mesh_ep_invalidate(uct_ep_h ep);
 ucs_status_t uct_mesh_iface_flush(uct_iface_h iface, unsigned flags,
                                   uct_completion_t *comp);
