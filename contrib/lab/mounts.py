@@ -41,7 +41,11 @@ def _mount(source, target, kind=None, flags=0, data=None):
 
 def _protect(path, recursive=False):
     """Makes a mount read-only and leaves its other flags as they are."""
-    attributes = (ctypes.c_uint64 * 4)(MS_RDONLY, 0, 0, 0)
+    _set_attributes(path, MS_RDONLY, 0, recursive)
+
+
+def _set_attributes(path, added, removed, recursive):
+    attributes = (ctypes.c_uint64 * 4)(added, removed, 0, 0)
     _check(_libc.syscall(ctypes.c_long(SYS_MOUNT_SETATTR),
                          ctypes.c_int(AT_FDCWD), os.fsencode(path),
                          ctypes.c_uint(AT_RECURSIVE if recursive else 0),
@@ -120,6 +124,9 @@ def _share(descriptor, path, mode):
     _mount(f"/proc/self/fd/{descriptor}", path, None, MS_BIND | MS_REC)
     if mode == "ro":
         _protect(path, recursive=True)
+    elif mode == "rw":
+        # The root that it comes from is read-only by now.
+        _set_attributes(path, 0, MS_RDONLY, False)
     os.close(descriptor)
 
 

@@ -97,6 +97,8 @@ def _between(console, gate, serve, writer):
         if pid == 0:
             _first(console, gate, serve)
         os.write(writer, str(pid).encode())
+    except OSError:
+        traceback.print_exc()
     finally:
         os._exit(0)
 
