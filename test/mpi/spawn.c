@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * spawn [TIMES]
+ * spawn [TIMES] [HOST]
  *
- * TIMES (3) times: MPI_Comm_spawn of two children, an exchange with each of
- * them over the intercommunicator, MPI_Comm_disconnect.
+ * TIMES (3) times: MPI_Comm_spawn of two children, on HOST if it is named, an
+ * exchange with each of them over the intercommunicator, MPI_Comm_disconnect.
  */
 #include "mpi_test.h"
 
@@ -66,14 +66,21 @@ static void talk_to_all(MPI_Comm comm, int is_child)
     MPI_Comm_disconnect(&comm);
 }
 
-static void spawn_once(const char *program, int number)
+static void spawn_once(const char *program, const char *host, int number)
 {
     char *arguments[] = {"child", NULL};
+    MPI_Info info = MPI_INFO_NULL;
     int codes[CHILDREN];
     MPI_Comm comm;
 
-    MPI_Comm_spawn(program, arguments, CHILDREN, MPI_INFO_NULL, 0,
-                   MPI_COMM_WORLD, &comm, codes);
+    if (host != NULL) {
+        MPI_Info_create(&info);
+        MPI_Info_set(info, "host", host);
+    }
+    MPI_Comm_spawn(program, arguments, CHILDREN, info, 0, MPI_COMM_WORLD, &comm,
+                   codes);
+    if (host != NULL)
+        MPI_Info_free(&info);
     for (int i = 0; test_rank() == 0 && i < CHILDREN; i++) {
         if (codes[i] != MPI_SUCCESS)
             test_die("spawn %d: child %d: error %d", number, i, codes[i]);
@@ -93,7 +100,7 @@ int main(int argc, char **argv)
         long times = test_argument(argc, argv, 1, 3);
 
         for (long i = 0; i < times; i++)
-            spawn_once(argv[0], (int)i);
+            spawn_once(argv[0], argc > 2 ? argv[2] : NULL, (int)i);
         test_done("spawn");
     }
     MPI_Finalize();

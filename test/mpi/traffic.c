@@ -1,19 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * traffic SECONDS
+ * traffic SECONDS [DELAY]
  *
  * Messages of several sizes to both neighbours for SECONDS, all checked: what
- * tests of faults disturb.  Each rank first prints "rank R pid P host H", and
- * rank 0 "round N" about every second, so that a test knows whom to hit and
- * when.  The end is rank 0's decision.
+ * tests of faults disturb.  Nothing is sent, so that nobody is connected, for
+ * DELAY (0) seconds.  Each rank first prints "rank R pid P host H", and rank 0
+ * "round N" about every second, so that a test knows whom to hit and when.
+ * The end is rank 0's decision; SIGUSR1 makes it at once.
  */
 #include "mpi_test.h"
 
+#include <signal.h>
 #include <time.h>
 
 static const size_t lens[] = {8, 3000, 60000, 500000};
 
 #define LENS (sizeof(lens) / sizeof(lens[0]))
+
+static volatile sig_atomic_t ended;
+
+static void on_signal(int number)
+{
+    (void)number;
+    ended = 1;
+}
 
 static double now_s(void)
 {
@@ -71,7 +81,7 @@ static long work(double seconds)
             printf("round %ld\n", round);
             fflush(stdout);
         }
-        more = now_s() - start < seconds;
+        more = !ended && now_s() - start < seconds;
         MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
     }
     free(in);
@@ -85,7 +95,9 @@ int main(int argc, char **argv)
     char text[64];
 
     MPI_Init(&argc, &argv);
+    signal(SIGUSR1, on_signal);
     announce();
+    sleep((unsigned)test_argument(argc, argv, 2, 0));
     rounds = work((double)test_argument(argc, argv, 1, 10));
     snprintf(text, sizeof(text), "traffic, %ld rounds", rounds);
     test_done(text);
