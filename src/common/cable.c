@@ -118,7 +118,7 @@ static struct mesh_cable_pair *pair_best(struct bundle *bundle,
                                          unsigned count)
 {
     struct mesh_cable_pair *best = NULL;
-    int best_merits[MERITS], merits[MERITS];
+    int best_merits[MERITS] = {0}, merits[MERITS];
 
     for (unsigned i = 0; i < count; i++) {
         if (pairs[i].node_id != node_id ||
