@@ -44,10 +44,11 @@ VERBOSE = bool(os.environ.get("MESH_LAB_VERBOSE"))
 
 BOOT_S = 300
 COMMAND_S = 60
-MPI_S = 120
+MPI_S = 240
 DOWN_S = 60
 POLL_S = 0.1
 SHOWN_LINES = 40
+STACK = re.compile(r"\] \[ ?\d+\] /")
 UNSHOWN = ("mesh-lab status", "mesh-lab counters")
 BUSYBOX = "/run/mesh-lab/busybox"
 EXIT_SKIP = 77
@@ -297,13 +298,14 @@ class Lab:
 
     def start_mpirun(self, program, *arguments, hosts=None, ranks=None,
                      slots=1, tls="mesh_rc,self", env=None, mca=None,
-                     stock=False):
+                     stock=False, installed=False):
         """Starts an MPI program over the transport of the build; a Job.
 
         program is a path, or the name of one in test/mpi. hosts are nodes
         (all), with so many slots each; ranks (one for each slot). env goes to
         the ranks, mca are more of mpirun's --mca settings. stock leaves the
-        build out of it. mpirun runs on the first host.
+        build out of it, installed takes what `make install` has put in
+        place. mpirun runs on the first host.
         """
         hosts = hosts or self.nodes()
         ranks = ranks or len(hosts) * slots
@@ -312,7 +314,7 @@ class Lab:
             program = os.fspath(BUILD / "test" / "mpi" / program)
         argv = ["mpirun", "-n", "--hosts", ",".join(hosts),
                 f"--slots={slots}", "-np", str(ranks)]
-        for name, value in {**_mca(stock), **(mca or {})}.items():
+        for name, value in {**_mca(stock, installed), **(mca or {})}.items():
             argv += ["--mca", name, value]
         for name, value in settings.items():
             argv += ["-x", f"{name}={value}"]
@@ -348,8 +350,10 @@ def _env_options(env):
     return [f"--env={name}={value}" for name, value in (env or {}).items()]
 
 
-def _mca(stock):
+def _mca(stock, installed):
     libs = BUILD / ".libs"
+    if installed:
+        return {"pml": "ucx"}
     if stock:
         # Open MPI's gates take other devices than Mellanox's for none.
         return {"pml": "ucx", "opal_common_ucx_tls": "any",
@@ -369,10 +373,12 @@ def note(text):
 
 
 def _show(text):
-    lines = text.splitlines()
-    if len(lines) > SHOWN_LINES:
-        note(f"({len(lines) - SHOWN_LINES} lines left out)")
-    for line in lines[-SHOWN_LINES:]:
+    """The first and the last lines: causes come early, ends late."""
+    lines = [line for line in text.splitlines() if not STACK.search(line)]
+    left_out = len(lines) - SHOWN_LINES
+    if left_out > 0:
+        lines[SHOWN_LINES // 2:-SHOWN_LINES // 2] = [f"({left_out} more)"]
+    for line in lines:
         print(f"    {line}", flush=True)
 
 
