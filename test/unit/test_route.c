@@ -74,6 +74,18 @@ static int find(unsigned from, unsigned to)
                            MESH_ROUTE_MAX_PATHS, &path_count);
 }
 
+static unsigned warnings_of(unsigned from, unsigned to)
+{
+    unsigned warnings = ~0u;
+
+    assert_int_equal(find(from, to), 0);
+    assert_int_equal(mesh_plan_check(graph, topo_node_id(from),
+                                     topo_node_id(to), paths, path_count,
+                                     &warnings),
+                     0);
+    return warnings;
+}
+
 /* Every hop of every path is a link of both ends; no relay comes twice. */
 static void check_paths(unsigned from, unsigned to)
 {
@@ -225,6 +237,37 @@ static void test_link_local_everywhere(void **state)
 {
     (void)state;
     plans_check(true);
+}
+
+/* One subnet on one wire is as it should be, however many it joins. */
+static void test_warnings_of_a_switch(void **state)
+{
+    (void)state;
+    topo_switch(&topo, 6);
+    topo_graph(NULL);
+    assert_int_equal(warnings_of(2, 5), 0);
+}
+
+static void test_warnings_of_link_local(void **state)
+{
+    (void)state;
+    topo_ring(&topo, 4, true);
+    topo_readdress(&topo);
+    topo_graph(NULL);
+    assert_int_equal(warnings_of(0, 2), MESH_PLAN_TWINS_SHARE_SUBNET |
+                                            MESH_PLAN_ALL_LINKS_SAME_SUBNET);
+    graph_free(NULL);
+    /* One link apart: the rest is still more than two cables in one. */
+    assert_int_equal(
+        mesh_addr_parse("10.0.0.1/24",
+                        &topo_lane_named(&topo, 0, "a0")->info.addrs[0]),
+        0);
+    assert_int_equal(
+        mesh_addr_parse("10.0.0.2/24",
+                        &topo_lane_named(&topo, 1, "a1")->info.addrs[0]),
+        0);
+    topo_graph(NULL);
+    assert_int_equal(warnings_of(0, 1), MESH_PLAN_SUBNET_REUSED_ON_TWO_CABLES);
 }
 
 static void ring_check(unsigned nodes)
@@ -578,6 +621,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_address_plans, graph_free),
         cmocka_unit_test_teardown(test_link_local_everywhere, graph_free),
+        cmocka_unit_test_teardown(test_warnings_of_a_switch, graph_free),
+        cmocka_unit_test_teardown(test_warnings_of_link_local, graph_free),
         cmocka_unit_test_teardown(test_ring_of_64, graph_free),
         cmocka_unit_test_teardown(test_too_many_hops, graph_free),
         cmocka_unit_test_teardown(test_ring_of_8_and_two_rings, graph_free),
