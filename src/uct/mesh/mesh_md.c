@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -118,6 +119,7 @@ static ucs_status_t md_query(uct_md_h tl_md, uct_md_attr_t *attr)
              UCT_MESH_COMPONENT_NAME);
     attr->cap.flags = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH |
                       UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_INVALIDATE;
+    attr->cap.max_alloc = ULONG_MAX; /* by UCX, in memory as it likes */
     attr->cap.max_reg = md->attr.max_mr_size;
     attr->cap.reg_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
     attr->cap.access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
@@ -263,6 +265,15 @@ static ucs_status_t md_detect_memory_type(uct_md_h md, const void *address,
     return UCS_ERR_UNSUPPORTED;
 }
 
+static int md_is_sockaddr_accessible(uct_md_h md, const ucs_sock_addr_t *addr,
+                                     uct_sockaddr_accessibility_t mode)
+{
+    (void)md;
+    (void)addr;
+    (void)mode;
+    return 0;
+}
+
 static uct_md_ops_t md_ops = {
     .close = md_close,
     .query = md_query,
@@ -270,6 +281,7 @@ static uct_md_ops_t md_ops = {
     .mem_dereg = uct_mesh_mem_dereg,
     .mem_query = md_mem_query,
     .mkey_pack = uct_mesh_mkey_pack,
+    .is_sockaddr_accessible = md_is_sockaddr_accessible,
     .detect_memory_type = md_detect_memory_type,
 };
 
