@@ -106,5 +106,8 @@ AM_TESTS_ENVIRONMENT = \
 	CC='$(CC)'; export CC; \
 	MESH_CPPFLAGS='$(AM_CPPFLAGS) $(UCX_CFLAGS)'; export MESH_CPPFLAGS;
 
-# Needs the source of UCX, so it is no part of "make check".
-EXTRA_DIST += test/layout/run test/layout/layout.c test/layout/fields.def
+# Need the source of UCX, so they are no part of "make check".
+EXTRA_DIST += test/ucx-source.sh \
+	test/layout/run test/layout/layout.c test/layout/fields.def \
+	test/conformance/run test/conformance/gtest.mk \
+	test/conformance/suites.py test/conformance/README.md

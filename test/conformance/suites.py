@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs the suites of a gtest program, whatever becomes of its process.
+
+A suite runs in one process. A test that crashes, or is silent for too long,
+takes only itself down: the rest of its suite goes on in a new process. Prints
+each test that failed as it ends, then a table of the suites with the reasons
+of what was skipped.
+"""
+
+import argparse
+import collections
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+
+RUN = re.compile(r"\[ RUN      \] (\S+)")
+END = re.compile(r"\[ {7}OK \] (\S+)|\[  FAILED  \] (\S+).*\(\d+ ms\)")
+SKIP = re.compile(r"\[     SKIP \] \(?(.*?)\)?$")
+SANITIZER = re.compile(r"ERROR: (Address|Leak)Sanitizer|runtime error:")
+COLUMNS = ("passed", "skipped", "failed", "crashed", "hung")
+
+
+def list_suites(program, environment, pattern):
+    """The tests of each suite that the pattern selects."""
+    text = subprocess.run(
+        [program, "--gtest_list_tests", "--gtest_filter=" + pattern],
+        stdout=subprocess.PIPE, universal_newlines=True, check=True,
+        env=environment).stdout
+    suites = collections.OrderedDict()
+    for line in text.splitlines():
+        name = line.split("#")[0].strip()
+        if line.startswith("  "):
+            suites[suite].append(suite + name)
+        elif re.match(r"\w[\w/]*\.$", name):
+            suite = name
+            suites[suite] = []
+    return suites
+
+
+class Process:
+    """One run of the program: what it says about each test."""
+
+    def __init__(self, program, environment, tests, log, silence):
+        self.log = log
+        self.silence = silence
+        self.results = collections.OrderedDict()
+        self.current = None
+        self.reason = None
+        self.sanitizer = False
+        self.process = subprocess.Popen(
+            [program, "--gtest_filter=" + ":".join(tests)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, start_new_session=True, env=environment)
+
+    def lines(self):
+        """Lines as they come; None when there was none for too long."""
+        stream = self.process.stdout
+        data = b""
+        while True:
+            if not select.select([stream], [], [], self.silence)[0]:
+                yield None
+                return
+            chunk = os.read(stream.fileno(), 65536)
+            if not chunk:
+                break
+            data += chunk
+            *whole, data = data.split(b"\n")
+            for line in whole:
+                yield line.decode(errors="replace")
+        if data:
+            yield data.decode(errors="replace")
+
+    def take(self, line):
+        self.log.write(line + "\n")
+        self.sanitizer |= bool(SANITIZER.search(line))
+        if self.current is None:
+            match = RUN.search(line)
+            if match:
+                self.current, self.reason = match.group(1), None
+            return
+        match = SKIP.search(line)
+        if match:
+            self.reason = match.group(1)
+        match = END.search(line)
+        if match:
+            failed = match.group(2) is not None
+            self.end("failed" if failed else
+                     "skipped" if self.reason is not None else "passed")
+
+    def end(self, result):
+        self.results[self.current] = (result, self.reason)
+        self.current = None
+
+    def kill(self):
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def run(self):
+        hung = False
+        for line in self.lines():
+            if line is None:
+                hung = True
+                break
+            self.take(line)
+        if hung:
+            self.kill()
+        status = self.process.wait()
+        self.kill() # children that tests have left
+        self.log.flush()
+        if self.current is not None:
+            self.reason = "silent for %d s" % self.silence if hung else \
+                "exit status %d" % status
+            self.end("hung" if hung else "crashed")
+        return status
+
+
+def run_suite(program, environment, tests, log, silence):
+    """The results of all tests: a process for those still to be run."""
+    results = {}
+    left = list(tests)
+    while left:
+        process = Process(program, environment, left, log, silence)
+        status = process.run()
+        if not process.results: # it died before the first test
+            process.current = left[0]
+            process.reason = "exit status %d" % status
+            process.end("crashed")
+        if process.sanitizer:
+            name = next(reversed(process.results))
+            process.results[name] = ("failed", "memory error, see the log")
+        results.update(process.results)
+        left = [test for test in left if test not in results]
+    return results
+
+
+def print_table(table):
+    width = max(map(len, table), default=0)
+    print(" ".join(["%-*s" % (width, "suite")] + ["%7s" % c for c in COLUMNS]))
+    total = collections.Counter()
+    for suite, results in table.items():
+        count = collections.Counter(result for result, _ in results.values())
+        total.update(count)
+        print(" ".join(["%-*s" % (width, suite)] +
+                       ["%7s" % (count[c] or "-") for c in COLUMNS]))
+        reasons = collections.Counter(
+            reason for result, reason in results.values()
+            if result == "skipped")
+        for reason, number in reasons.items():
+            print("    %d skipped: %s" % (number, reason))
+    print(" ".join(["%-*s" % (width, "all")] +
+                   ["%7d" % total[c] for c in COLUMNS]))
+    return total
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--silence", type=int, default=60, metavar="SECONDS",
+                        help="how long a test may say nothing (60)")
+    parser.add_argument("--log", required=True, help="all that is printed")
+    parser.add_argument("--env", action="append", default=[],
+                        metavar="NAME=VALUE", help="for the program only")
+    parser.add_argument("program")
+    parser.add_argument("pattern", help="as of --gtest_filter")
+    args = parser.parse_args()
+    environment = dict(os.environ)
+    environment.update(pair.split("=", 1) for pair in args.env)
+    table = collections.OrderedDict()
+    suites = list_suites(args.program, environment, args.pattern)
+    with open(args.log, "w") as log:
+        for suite, tests in suites.items():
+            start = time.monotonic()
+            results = run_suite(args.program, environment, tests, log,
+                                args.silence)
+            table[suite[:-1]] = results
+            print("# %s: %d tests, %.0f s" %
+                  (suite[:-1], len(tests), time.monotonic() - start))
+            for name, (result, reason) in results.items():
+                if result not in ("passed", "skipped"):
+                    print("%s %s%s" % (result, name,
+                                       ": " + reason if reason else ""))
+            sys.stdout.flush()
+    total = print_table(table)
+    return 1 if total["failed"] + total["crashed"] + total["hung"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
