@@ -403,32 +403,54 @@ class _Report:
         return 0 if self.counts["PASS"] else EXIT_SKIP
 
 
-def _run_one(report, name, function, lab):
+def _run_one(name, function, lab):
+    """(verdict, reason) of one test; what it printed is shown."""
     started = time.monotonic()
+    verdict = "FAIL", "not run"
     try:
         function(lab)
+        verdict = "PASS", None
     except Skip as error:
-        report.verdict("SKIP", name, error)
+        verdict = "SKIP", error
     except Failure as error:
-        report.verdict("FAIL", name, error.reason)
+        verdict = "FAIL", error.reason
         _show(error.output)
     except Exception as error:  # pylint: disable=broad-except
-        report.verdict("FAIL", name, f"{type(error).__name__}: {error}")
+        verdict = "FAIL", f"{type(error).__name__}: {error}"
         _show(traceback.format_exc())
-    else:
-        report.verdict("PASS", name)
-    note(f"{time.monotonic() - started:.0f} s")
+    note(f"{name}: {time.monotonic() - started:.0f} s")
+    return verdict
 
 
-def _run_topology(report, topology, tests):
+def _try_once(report, topology, tests, last):
+    """Runs tests in one lab; those that fail, unless this is the last try."""
+    failed = []
     try:
         with Lab(_locate(topology)) as lab:
             for name, function in tests:
-                _run_one(report, name, function, lab)
+                word, reason = _run_one(name, function, lab)
+                if word == "FAIL" and not last:
+                    note(f"{name} failed: {_one_line(reason)}")
+                    failed.append((name, function))
+                else:
+                    report.verdict(word, name, reason)
     except Failure as error:
+        _show(error.output)
+        if not last:
+            note(f"no lab: {_one_line(error.reason)}")
+            return tests
         for name, _ in tests:
             report.verdict("FAIL", name, f"no lab: {error.reason}")
-        _show(error.output)
+    return failed
+
+
+def _run_topology(report, topology, tests):
+    # Emulated machines stand still for seconds when their host is busy: what
+    # fails is tried once more, in a fresh lab, and its second verdict counts.
+    failed = _try_once(report, topology, tests, last=False)
+    if failed:
+        note(f"trying {len(failed)} once more")
+        _try_once(report, topology, failed, last=True)
 
 
 def _locate(topology):
