@@ -10,6 +10,7 @@
 #include "common/log.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #define POLL_BATCH 16
 
@@ -32,8 +33,29 @@ static ucs_status_t status_of(enum ibv_wc_status status)
     }
 }
 
-static const char *hint_of(enum ibv_wc_status status)
+/* An address that was taken from the netdev takes its GID along. */
+static bool address_is_gone(const uct_mesh_conn_t *conn)
 {
+    const uct_mesh_iface_t *iface = conn->iface;
+    const struct mesh_gid *gid;
+    struct mesh_gid *gids;
+    unsigned count;
+    int ret;
+
+    if (mesh_gid_table_read(uct_mesh_iface_md(iface)->context, iface->lane.port,
+                            &gids, &count) != 0)
+        return false;
+    ret = mesh_gid_find(gids, count, &conn->local_end.gid, iface->lane.ifindex,
+                        -1, &gid);
+    free(gids);
+    return ret == -ENOENT;
+}
+
+static const char *hint_of(const uct_mesh_conn_t *conn,
+                           enum ibv_wc_status status)
+{
+    if (address_is_gone(conn))
+        return "the netdev lost its address: give it back and start again";
     if (status == IBV_WC_RETRY_EXC_ERR)
         return "the peer or its cable stopped answering: check the cable, "
                "the link lights and that the peer process runs";
@@ -51,9 +73,9 @@ static void send_failed(uct_mesh_conn_t *conn, enum ibv_wc_status status)
         uct_mesh_conn_cancel(conn);
         return;
     }
-    uct_mesh_conn_explain(conn,
-                          status == IBV_WC_RETRY_EXC_ERR ? ETIMEDOUT : EIO,
-                          ibv_wc_status_str(status), hint_of(status), text);
+    uct_mesh_conn_explain(
+        conn, status == IBV_WC_RETRY_EXC_ERR ? ETIMEDOUT : EIO,
+        ibv_wc_status_str(status), hint_of(conn, status), text);
     uct_mesh_conn_fail(conn,
                        status == IBV_WC_WR_FLUSH_ERR ? UCS_ERR_CONNECTION_RESET
                                                      : status_of(status),
