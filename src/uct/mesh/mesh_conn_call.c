@@ -16,9 +16,9 @@
 #include <string.h>
 #include <sodium.h>
 
-#define REDIAL_MS     500 /* after "mine is under way" or a broken call */
-#define CALL_INFO_LEN 18
-#define CALL_VERSION  1
+#define REDIAL_MS    500 /* after "mine is under way" or a broken call */
+#define MAX_REDIALS  3
+#define CALL_VERSION 1
 
 /* What the two ends of a connection tell each other beside the QP. */
 struct call_info {
@@ -192,6 +192,7 @@ static int take_hello(uct_mesh_conn_t *conn, const struct mesh_oob_hello *peer,
     return 0;
 }
 
+/* Both ends know; the one with the smaller MTU says so. */
 static void warn_mtu(const uct_mesh_conn_t *conn)
 {
     static atomic_bool warned;
@@ -295,17 +296,25 @@ static void on_ready(void *arg)
 }
 
 /* A call that the peer refused for now, or that broke on the way, is made
- * again until the time is over. */
-static bool may_redial(const uct_mesh_conn_t *conn, int error)
+ * again until the time is over; a few times also after that, for a process
+ * that was stopped meanwhile. */
+static bool may_redial(uct_mesh_conn_t *conn, int error)
 {
+    bool reached = conn->qp != NULL;
+
     switch (error) {
     case -EALREADY:
     case -EAGAIN:
     case -ECONNRESET:
-        return mesh_clock_ns() < conn->give_up_ns;
+        break;
+    case -ETIMEDOUT:
+        if (reached)
+            break;
+        return false;
     default:
         return false;
     }
+    return mesh_clock_ns() < conn->give_up_ns || conn->redials++ < MAX_REDIALS;
 }
 
 /* A QP that was connected for an earlier call of the peer is of no use. */

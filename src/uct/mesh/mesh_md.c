@@ -4,6 +4,7 @@
 #include "mesh_conn.h"
 #include "mesh_engine.h"
 #include "mesh_mem.h"
+#include "mesh_reach.h"
 
 #include "common/log.h"
 
@@ -89,6 +90,11 @@ ucs_status_t uct_mesh_md_query_devices(uct_md_h tl_md,
     devices = calloc(md->lane_count + 1, sizeof(*devices));
     if (devices == NULL)
         return UCS_ERR_NO_MEMORY;
+    *devices_p = devices;
+    *count_p = 0;
+    /* Where a device is offered and then fails UCX uses no transport at all. */
+    if (!uct_mesh_mem_may_lock(md))
+        return UCS_OK;
     for (unsigned i = 0; i < md->lane_count; i++) {
         const struct mesh_lane *lane = &md->lanes[i];
 
@@ -105,7 +111,6 @@ ucs_status_t uct_mesh_md_query_devices(uct_md_h tl_md,
         devices[count].sys_device = UCS_SYS_DEVICE_ID_UNKNOWN;
         count++;
     }
-    *devices_p = devices;
     *count_p = count;
     return UCS_OK;
 }
@@ -238,6 +243,7 @@ static void md_close(uct_md_h tl_md)
     uct_mesh_engine_put();
     uct_mesh_mem_cache_cleanup(md);
     md_close_verbs(md);
+    uct_mesh_reach_forget();
     pthread_mutex_destroy(&md->lock);
     mesh_node_settings_release(&md->settings);
     free(md->lanes);

@@ -8,10 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <ucm/api/ucm.h>
 
 #define CACHE_EVENT_PRIORITY 1000
 #define CACHE_MAX_ALIGNMENT  4096
+
+/* What an interface with the default settings locks, and a little more. */
+#define TRIAL_LEN (5 << 20)
 
 /* The region comes first: UCX allocates it and passes it around. */
 typedef struct uct_mesh_region {
@@ -37,6 +41,41 @@ static void explain_reg_failure(const uct_mesh_md_t *md, const void *address,
                "(%d)%s",
                md->node.name, ibv_get_device_name(md->context->device), length,
                address, strerror(error), error, hint);
+}
+
+static void explain_lock_limit(const uct_mesh_md_t *md, rlim_t limit, int error)
+{
+    mesh_error("node %s device %s is not used: locking %d KiB of memory "
+               "failed: %s (%d); the limit is %llu KiB: raise it with `ulimit "
+               "-l`, memlock in /etc/security/limits.d, LimitMEMLOCK= of the "
+               "service or --ulimit memlock=-1 of the container",
+               md->node.name, ibv_get_device_name(md->context->device),
+               TRIAL_LEN / 1024, strerror(error), error,
+               (unsigned long long)limit / 1024);
+}
+
+bool uct_mesh_mem_may_lock(const uct_mesh_md_t *md)
+{
+    struct rlimit limit;
+    struct ibv_mr *mr;
+    void *memory;
+    int error;
+
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 ||
+        limit.rlim_cur == RLIM_INFINITY)
+        return true;
+    memory = mmap(NULL, TRIAL_LEN, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return true; /* not the limit's fault */
+    mr = ibv_reg_mr(md->pd, memory, TRIAL_LEN, IBV_ACCESS_LOCAL_WRITE);
+    error = errno;
+    if (mr != NULL)
+        ibv_dereg_mr(mr);
+    munmap(memory, TRIAL_LEN);
+    if (mr == NULL)
+        explain_lock_limit(md, limit.rlim_cur, error);
+    return mr != NULL;
 }
 
 /* Memory that can only be read can still be sent from. */

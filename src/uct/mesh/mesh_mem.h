@@ -9,6 +9,8 @@
 
 #include "mesh_md.h"
 
+#include <stdbool.h>
+
 /* mode: UCS_YES, UCS_NO or UCS_TRY. */
 ucs_status_t uct_mesh_mem_cache_init(uct_mesh_md_t *md, int mode);
 void uct_mesh_mem_cache_cleanup(uct_mesh_md_t *md);
@@ -17,6 +19,13 @@ ucs_status_t uct_mesh_mem_reg(uct_md_h md, void *address, size_t length,
                               unsigned flags, uct_mem_h *memh_p);
 ucs_status_t uct_mesh_mem_dereg(uct_md_h md,
                                 const uct_md_mem_dereg_params_t *params);
+
+/*
+ * May this process lock as much memory as an interface with the default
+ * settings needs?  Tries it where there is a limit; if not, says so in one
+ * line.
+ */
+bool uct_mesh_mem_may_lock(const uct_mesh_md_t *md);
 
 #define UCT_MESH_RKEY_LEN 4
 

@@ -186,8 +186,12 @@ ucs_status_t uct_mesh_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
     if (!can_send_am(ep))
         return no_resource(ep);
     for (size_t i = 0; i < iovcnt; i++) {
-        memcpy(end, iov[i].buffer, iov[i].length * iov[i].count);
-        end += iov[i].length * iov[i].count;
+        size_t length = iov[i].length * iov[i].count;
+
+        if (length == 0)
+            continue; /* its buffer may be NULL */
+        memcpy(end, iov[i].buffer, length);
+        end += length;
     }
     write_am_hdr(ep->conn, message, id);
     sge.length = (uint32_t)(end - message);
