@@ -71,8 +71,10 @@ struct mesh_oob_ops {
     /* Both: the exchange is over and the peer can receive. */
     void (*ready)(void *arg);
     /*
-     * Both: the channel is gone; the last callback. The handle stays valid
-     * until mesh_oob_channel_close(), here or later. error: -errno; -ECONNRESET after ready() means the peer went away,
+     * Both: the channel is gone; the last callback.  The handle stays valid
+     * until mesh_oob_channel_close(), here or later.  error: -errno; after
+     * ready() -ESHUTDOWN means that the peer has closed its end, -ECONNRESET
+     * that it went away without a word,
      * -ETIMEDOUT that it or its cable stopped answering, and before ready()
      * -EALREADY/-EAGAIN are the server's refusals, -EKEYREJECTED a wrong
      * token, -EPROTO bad bytes, -EPROTONOSUPPORT another version,
@@ -88,11 +90,11 @@ int mesh_oob_create(struct mesh_oob **oob_p);
 void mesh_oob_destroy(struct mesh_oob *oob);
 
 struct mesh_oob_listen_params {
-    const char *netdev;   /* bound to it; NULL: abstract unix socket */
-    uint8_t family;       /* AF_INET or AF_INET6 with netdev */
-    uint16_t port_first;  /* TCP port range, 0: any port */
+    const char *netdev;  /* bound to it; NULL: abstract unix socket */
+    uint8_t family;      /* AF_INET or AF_INET6 with netdev */
+    uint16_t port_first; /* TCP port range, 0: any port */
     uint16_t port_last;
-    uint64_t node_id;     /* who a client must ask for */
+    uint64_t node_id; /* who a client must ask for */
     uint64_t endpoint_id;
     uint8_t token[MESH_OOB_TOKEN_LEN];
     uint32_t idle_timeout_ms;  /* for each step a client owes */
@@ -118,14 +120,14 @@ struct mesh_oob_connect_params {
     struct mesh_addr local; /* source address, family 0: the kernel's choice */
     struct mesh_addr remote;
     uint16_t port;
-    uint64_t node_id;       /* who must answer */
+    uint64_t node_id; /* who must answer */
     uint64_t endpoint_id;
     uint8_t token[MESH_OOB_TOKEN_LEN];
-    uint32_t delay_ms;           /* wait before the first packet (retries) */
-    uint32_t connect_timeout_ms; /* TCP connect */
-    uint32_t peer_timeout_ms;    /* for each answer: a stopped peer is no
-                                    error, a dead cable is found sooner by
-                                    keepalive */
+    uint32_t delay_ms;              /* wait before the first packet (retries) */
+    uint32_t connect_timeout_ms;    /* TCP connect */
+    uint32_t peer_timeout_ms;       /* for each answer: a stopped peer is no
+                                       error, a dead cable is found sooner by
+                                       keepalive */
     const struct mesh_oob_ops *ops; /* borrowed */
     void *arg;                      /* borrowed, to the callbacks */
 };
@@ -135,11 +137,12 @@ int mesh_oob_connect(struct mesh_oob *oob,
                      const struct mesh_oob_connect_params *params,
                      struct mesh_oob_channel **channel_p);
 
-/* Closes a channel; from any thread, also inside a callback. When it returns
- * on another thread, no callback of the channel runs or will run. Each channel
- * wants it exactly once, also after closed(); until then a gone channel takes
- * memory (mesh_oob_destroy() frees what is left). A channel that accept()
- * refuses is not the user's. Takes NULL. */
+/* Closes a channel, after ready() with a goodbye to the peer; from any thread,
+ * also inside a callback. When it returns on another thread, no callback of the
+ * channel runs or will run. Each channel wants it exactly once, also after
+ * closed(); until then a gone channel takes memory (mesh_oob_destroy() frees
+ * what is left). A channel that accept() refuses is not the user's. Takes NULL.
+ */
 void mesh_oob_channel_close(struct mesh_oob_channel *channel);
 
 /* Calls ready(arg) on the engine's thread whenever fd is readable. */
@@ -168,8 +171,8 @@ struct mesh_oob_probe {
     struct mesh_addr local;
     struct mesh_addr remote;
     uint16_t port;
-    int error;         /* out */
-    uint32_t rtt_us;   /* out */
+    int error;       /* out */
+    uint32_t rtt_us; /* out */
 };
 int mesh_oob_probe_run(struct mesh_oob_probe *probes, unsigned count,
                        uint32_t timeout_ms);

@@ -281,9 +281,7 @@ static void channel_parse(struct mesh_oob_channel *channel)
 
     while (channel->in_len > 0 && !channel->source.dead &&
            !channel->lingering) {
-        error = channel->fsm.state == MESH_OOB_OPEN
-                    ? -EPROTO
-                    : mesh_oob_wire_frame(channel->in, channel->in_len, &len);
+        error = mesh_oob_wire_frame(channel->in, channel->in_len, &len);
         if (error == -EAGAIN || (error == 0 && len > channel->in_len))
             return;
         memset(&event, 0, sizeof(event));
@@ -503,6 +501,25 @@ int mesh_oob_connect(struct mesh_oob *oob,
     return 0;
 }
 
+/* Tells the peer that this end leaves on purpose.  A frame this small fits
+ * into the socket's buffer, and the kernel delivers it after the close. */
+static void channel_say_goodbye(struct mesh_oob_channel *channel)
+{
+    const struct mesh_oob_message message = {
+        .type = MESH_OOB_WIRE_REFUSE,
+        .error = -ESHUTDOWN,
+        .reason = "goodbye",
+    };
+    uint8_t frame[MESH_OOB_WIRE_FRAME_MAX];
+    size_t len;
+
+    if (channel->fsm.state != MESH_OOB_OPEN || channel->source.dead ||
+        channel->out_len > 0 ||
+        mesh_oob_wire_encode(&message, frame, &len) != 0)
+        return;
+    (void)!send(channel->source.fd, frame, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
 void mesh_oob_channel_close(struct mesh_oob_channel *channel)
 {
     struct mesh_oob *oob;
@@ -514,6 +531,7 @@ void mesh_oob_channel_close(struct mesh_oob_channel *channel)
         return;
     if (!channel->released) {
         channel->released = true;
+        channel_say_goodbye(channel);
         mesh_oob_source_stop(&channel->source);
         mesh_oob_source_wait(&channel->source);
         mesh_oob_source_free(&channel->source);

@@ -293,6 +293,9 @@ static int on_frame(struct mesh_oob_fsm *fsm,
     int error;
 
     error = mesh_oob_wire_decode(event->data, event->len, &message);
+    if (error == 0 && fsm->state == MESH_OOB_OPEN &&
+        message.type == MESH_OOB_WIRE_REFUSE && message.error == -ESHUTDOWN)
+        return step_close(fsm, -ESHUTDOWN, step, "the peer said goodbye");
     if (error != 0 || fsm->state == MESH_OOB_OPEN)
         return on_malformed(fsm, error, step);
     if (message.type == MESH_OOB_WIRE_REFUSE)

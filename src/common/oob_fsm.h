@@ -39,7 +39,7 @@ enum mesh_oob_state {
     MESH_OOB_PROOF,     /* server: waits for REQUEST */
     MESH_OOB_ACCEPT,    /* server: accept() is asked */
     MESH_OOB_READY,     /* server: waits for READY */
-    MESH_OOB_OPEN,      /* liveness channel: nothing may come */
+    MESH_OOB_OPEN,      /* liveness channel: a goodbye may come */
     MESH_OOB_CLOSED,
 };
 

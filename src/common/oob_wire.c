@@ -23,7 +23,7 @@ static const struct {
     {4, EHOSTUNREACH}, {5, ENOENT},          {6, EALREADY},
     {7, EAGAIN},       {8, ETIMEDOUT},       {9, ENOMEM},
     {10, EINVAL},      {11, ECANCELED},      {12, ECONNREFUSED},
-    {13, ENETUNREACH},
+    {13, ENETUNREACH}, {14, ESHUTDOWN},
 };
 #define REFUSE_CODE_COUNT (sizeof(refuse_codes) / sizeof(refuse_codes[0]))
 #define REFUSE_CODE_OTHER 12

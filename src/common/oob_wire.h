@@ -24,7 +24,8 @@
  * A proof is BLAKE2b, keyed with the listener's token, over a role label, both
  * nonces and the frame up to the proof: it shows that its sender has the token
  * and that nobody changed the parameters.  REFUSE carries none: whoever could
- * forge it could as well cut the connection.
+ * forge it could as well cut the connection.  After the exchange a REFUSE with
+ * the code for "shut down" is a goodbye, and nothing else may come.
  *
  * Threads: any, all functions are pure.
  */

@@ -419,7 +419,7 @@ static void exchange(const char *netdev, const char *address)
     assert_int_equal(client.callbacks, 3);
     mesh_oob_channel_close(client.channel);
     assert_true(wait_flag(&end->closed));
-    assert_int_equal(end->error, -ECONNRESET);
+    assert_int_equal(end->error, -ESHUTDOWN);
     mesh_oob_channel_close(end->channel);
     assert_false(client.closed);
 }
@@ -791,8 +791,14 @@ static void test_byte_when_open(void **state)
     close(fd);
 }
 
+/* What the other side hears: a goodbye once the exchange is over. */
+static int goodbye_of(enum close_at close_at)
+{
+    return close_at == CLOSE_READY ? -ESHUTDOWN : -ECONNRESET;
+}
+
 /* Closing in any callback, on either side, is the end of the callbacks there
- * and a reset for the other. */
+ * and for the other one, too. */
 static void close_in_callback(enum close_at client_at, enum close_at server_at)
 {
     struct end client = {.close_at = client_at};
@@ -813,13 +819,13 @@ static void close_in_callback(enum close_at client_at, enum close_at server_at)
         assert_int_equal(get(&server.count), 0);
     } else if (client_at != CLOSE_NEVER) {
         assert_true(wait_flag(&end->closed));
-        assert_int_equal(end->error, -ECONNRESET);
+        assert_int_equal(end->error, goodbye_of(client_at));
         assert_int_equal(end->ready, client_at == CLOSE_READY);
         mesh_oob_channel_close(end->channel);
         assert_false(client.closed);
     } else {
         assert_true(wait_flag(&client.closed));
-        assert_int_equal(client.error, -ECONNRESET);
+        assert_int_equal(client.error, goodbye_of(server_at));
         assert_false(end->closed);
         mesh_oob_channel_close(client.channel);
     }

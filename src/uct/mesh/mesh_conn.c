@@ -398,13 +398,26 @@ static void lose_peer(uct_mesh_conn_t *conn, ucs_status_t status,
     stop(conn, UCT_MESH_CONN_ERROR, status, 0);
 }
 
+/* What the peer sent before it went counts. */
+static void take_the_last(uct_mesh_conn_t *conn)
+{
+    while (uct_mesh_iface_poll(conn->iface) > 0)
+        ;
+}
+
+/* The goodbye on the QP says more, but it may be lost with the lane or come
+ * too late; this one does not depend on it. */
+static void on_bye(uct_mesh_conn_t *conn)
+{
+    take_the_last(conn);
+    uct_mesh_conn_close_by_peer(conn, conn->tx_seq);
+}
+
 static void on_gone(uct_mesh_conn_t *conn)
 {
     char text[MESH_QP_ERROR_LEN];
 
-    /* What the peer sent before it went counts, its goodbye above all. */
-    while (uct_mesh_iface_poll(conn->iface) > 0)
-        ;
+    take_the_last(conn);
     uct_mesh_conn_explain(conn, ECONNRESET, "the peer process is gone",
                           "see what ended it", text);
     lose_peer(conn, UCT_MESH_PEER_LOST, text);
@@ -447,6 +460,8 @@ static void handle_events(uct_mesh_conn_t *conn, unsigned events)
         on_ready(conn);
     if (events & UCT_MESH_EVENT_FAILED)
         on_failed(conn);
+    if (events & UCT_MESH_EVENT_BYE)
+        on_bye(conn);
     if (events & UCT_MESH_EVENT_GONE)
         on_gone(conn);
     if (events & UCT_MESH_EVENT_DOUBT)

@@ -53,6 +53,7 @@ enum {
     UCT_MESH_EVENT_READY = 1 << 0,
     UCT_MESH_EVENT_FAILED = 1 << 1,
     UCT_MESH_EVENT_GONE = 1 << 2,  /* the peer's process is gone */
+    UCT_MESH_EVENT_BYE = 1 << 4,   /* the peer has closed its end */
     UCT_MESH_EVENT_DOUBT = 1 << 3, /* does the peer still answer? */
 };
 

@@ -340,6 +340,18 @@ static void closed_before_ready(uct_mesh_conn_t *conn, int error,
     fail(conn, error);
 }
 
+static unsigned end_event(int error)
+{
+    switch (error) {
+    case -ESHUTDOWN:
+        return UCT_MESH_EVENT_BYE;
+    case -ETIMEDOUT:
+        return UCT_MESH_EVENT_DOUBT;
+    default:
+        return UCT_MESH_EVENT_GONE;
+    }
+}
+
 static void on_closed(void *arg, int error, const char *reason)
 {
     uct_mesh_conn_t *conn = arg;
@@ -349,8 +361,7 @@ static void on_closed(void *arg, int error, const char *reason)
     channel = conn->channel;
     conn->channel = NULL;
     if (conn->state == UCT_MESH_CONN_READY)
-        uct_mesh_conn_post(conn, error == -ETIMEDOUT ? UCT_MESH_EVENT_DOUBT
-                                                     : UCT_MESH_EVENT_GONE);
+        uct_mesh_conn_post(conn, end_event(error));
     else if (conn->state < UCT_MESH_CONN_READY)
         closed_before_ready(conn, error, reason);
     pthread_mutex_unlock(&conn->iface->lock);

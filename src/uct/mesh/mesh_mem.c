@@ -54,10 +54,12 @@ static void explain_lock_limit(const uct_mesh_md_t *md, rlim_t limit, int error)
                (unsigned long long)limit / 1024);
 }
 
+/* mlock() has the limit that pinning has.  Registering would be a truer trial,
+ * but ibv_fork_init() refuses to work after it, and UCX's own transports may
+ * not have called it yet. */
 bool uct_mesh_mem_may_lock(const uct_mesh_md_t *md)
 {
     struct rlimit limit;
-    struct ibv_mr *mr;
     void *memory;
     int error;
 
@@ -68,14 +70,11 @@ bool uct_mesh_mem_may_lock(const uct_mesh_md_t *md)
                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return true; /* not the limit's fault */
-    mr = ibv_reg_mr(md->pd, memory, TRIAL_LEN, IBV_ACCESS_LOCAL_WRITE);
-    error = errno;
-    if (mr != NULL)
-        ibv_dereg_mr(mr);
+    error = mlock(memory, TRIAL_LEN) != 0 ? errno : 0;
     munmap(memory, TRIAL_LEN);
-    if (mr == NULL)
+    if (error != 0)
         explain_lock_limit(md, limit.rlim_cur, error);
-    return mr != NULL;
+    return error == 0;
 }
 
 /* Memory that can only be read can still be sent from. */
