@@ -240,6 +240,7 @@ int swv_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
     got = cq_take(cq, n, wc);
     if (got == 0 && n > 0) {
         swv_progress(c);
+        swv_resp_flush_acks(c); /* this may have been the last poll */
         swv_progress_leave(c);
         got = cq_take(cq, n, wc);
         if (got == 0)
