@@ -5,7 +5,7 @@
 A suite runs in one process. A test that crashes, or is silent for too long,
 takes only itself down: the rest of its suite goes on in a new process. Prints
 each test that failed as it ends, then a table of the suites with the reasons
-of what was skipped.
+of what was skipped. Exit status: 0 passed, 1 some failed, 2 no such test.
 """
 
 import argparse
@@ -173,6 +173,8 @@ def main():
     environment.update(pair.split("=", 1) for pair in args.env)
     table = collections.OrderedDict()
     suites = list_suites(args.program, environment, args.pattern)
+    if not suites:
+        return 2
     with open(args.log, "w") as log:
         for suite, tests in suites.items():
             start = time.monotonic()
