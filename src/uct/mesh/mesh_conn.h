@@ -42,10 +42,9 @@ typedef struct uct_mesh_flush {
 /* Work to be done at the end of a progress call. */
 enum {
     UCT_MESH_WORK_CREDIT = 1 << 0,  /* tell the peer its new limit */
-    UCT_MESH_WORK_BYE = 1 << 1,     /* say goodbye */
-    UCT_MESH_WORK_NOTIFY = 1 << 2,  /* tell the endpoints of a failure */
-    UCT_MESH_WORK_DESTROY = 1 << 3, /* over and unused */
-    UCT_MESH_WORK_DRAIN = 1 << 4    /* make sure that all sends come back */
+    UCT_MESH_WORK_NOTIFY = 1 << 1,  /* tell the endpoints of a failure */
+    UCT_MESH_WORK_DESTROY = 1 << 2, /* over and unused */
+    UCT_MESH_WORK_DRAIN = 1 << 3    /* make sure that all sends come back */
 };
 
 /* What the engine's thread tells the main thread. */
