@@ -17,8 +17,10 @@ libuct_mesh_la_SOURCES = \
 	src/uct/mesh/mesh_conn.c \
 	src/uct/mesh/mesh_conn.h \
 	src/uct/mesh/mesh_conn_call.c \
+	src/uct/mesh/mesh_conn_qp.c \
 	src/uct/mesh/mesh_conn_state.c \
 	src/uct/mesh/mesh_conn_state.h \
+	src/uct/mesh/mesh_conn_table.c \
 	src/uct/mesh/mesh_engine.c \
 	src/uct/mesh/mesh_engine.h \
 	src/uct/mesh/mesh_ep.c \
@@ -39,6 +41,9 @@ libuct_mesh_la_SOURCES = \
 	src/uct/mesh/mesh_rx.h \
 	src/uct/mesh/mesh_tx.c \
 	src/uct/mesh/mesh_tx.h \
+	src/uct/mesh/mesh_tx_am.c \
+	src/uct/mesh/mesh_tx_post.h \
+	src/uct/mesh/mesh_tx_rma.c \
 	src/uct/mesh/ucx_abi.h
 libuct_mesh_la_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
 # nodelete: UCX keeps pointers into the component until the process ends.
