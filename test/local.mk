@@ -26,6 +26,7 @@ unit_tests = \
 	test/unit/test_oob_wire \
 	test/unit/test_pool \
 	test/unit/test_qp \
+	test/unit/test_relay_wire \
 	test/unit/test_route \
 	test/unit/test_settings
 check_PROGRAMS += $(unit_tests)

@@ -93,6 +93,60 @@ enum mesh_lane_fit mesh_lane_info_fit(const struct mesh_lane_info *a,
     return best;
 }
 
+/* Of two pairs that fit alike, is the first one to be preferred?  Compares
+ * without regard to which end is which. */
+static bool pair_precedes(const struct mesh_addr *a, const struct mesh_addr *b,
+                          const struct mesh_addr *c, const struct mesh_addr *d)
+{
+    const struct mesh_addr *swap;
+    int order;
+
+    if (a->family != c->family)
+        return a->family == AF_INET;
+    if (memcmp(a->bytes, b->bytes, sizeof(a->bytes)) > 0) {
+        swap = a;
+        a = b;
+        b = swap;
+    }
+    if (memcmp(c->bytes, d->bytes, sizeof(c->bytes)) > 0) {
+        swap = c;
+        c = d;
+        d = swap;
+    }
+    order = memcmp(a->bytes, c->bytes, sizeof(a->bytes));
+    if (order == 0)
+        order = memcmp(b->bytes, d->bytes, sizeof(b->bytes));
+    return order < 0;
+}
+
+bool mesh_lane_info_pick(const struct mesh_lane_info *local,
+                         const struct mesh_lane_info *remote,
+                         struct mesh_addr *local_p, struct mesh_addr *remote_p)
+{
+    const struct mesh_addr *best[2] = {NULL, NULL};
+    enum mesh_lane_fit best_fit = MESH_LANE_FIT_NONE, fit;
+
+    for (unsigned i = 0; i < local->addr_count; i++) {
+        for (unsigned j = 0; j < remote->addr_count; j++) {
+            const struct mesh_addr *a = &local->addrs[i];
+            const struct mesh_addr *b = &remote->addrs[j];
+
+            fit = addr_fit(*a, *b);
+            if (fit == MESH_LANE_FIT_NONE || fit < best_fit ||
+                (fit == best_fit && !pair_precedes(a, b, best[0], best[1])))
+                continue;
+            best_fit = fit;
+            best[0] = a;
+            best[1] = b;
+        }
+    }
+    if (best_fit == MESH_LANE_FIT_NONE)
+        return false;
+    *local_p = *best[0];
+    *remote_p = *best[1];
+    return true;
+}
+
 void mesh_wire_write_string(struct mesh_wire_writer *writer, const char *text,
                             size_t size)
 {

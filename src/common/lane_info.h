@@ -65,6 +65,15 @@ enum mesh_lane_fit {
 enum mesh_lane_fit mesh_lane_info_fit(const struct mesh_lane_info *a,
                                       const struct mesh_lane_info *b);
 
+/*
+ * The pair of addresses that suits best: by fit, IPv4 before IPv6, then the
+ * lowest; both ends choose the same.  False: there is none
+ * (MESH_LANE_FIT_NONE).
+ */
+bool mesh_lane_info_pick(const struct mesh_lane_info *local,
+                         const struct mesh_lane_info *remote,
+                         struct mesh_addr *local_p, struct mesh_addr *remote_p);
+
 /* Sets failed on what has no encoding or is none. */
 void mesh_lane_info_write(struct mesh_wire_writer *writer,
                           const struct mesh_lane_info *info);

@@ -57,6 +57,7 @@ libmeshcommon_la_SOURCES = \
 	src/common/pool.h \
 	src/common/qp.c \
 	src/common/qp.h \
+	src/common/relay_wire.h \
 	src/common/route.c \
 	src/common/route.h \
 	src/common/route_find.c \

@@ -11,6 +11,12 @@
  * peer dies, TCP keepalive closes it when the cable is gone, and a peer that
  * is merely stopped keeps it open.
  *
+ * Where no cable joins the two nodes, the client gives a path: it connects to
+ * the meshd of the first node on it, tells it the path in a PATH frame, and the
+ * meshds hand all frames on, hop by hop.  Each relay puts its own queue pair
+ * in the place of the sender's, so that each side learns the end of its own
+ * hop; relays may say in a REFUSE at any time why they give up.
+ *
  *      client                           server
  *      HELLO      nonce            ->
  *                                  <-   CHALLENGE  nonce
@@ -35,17 +41,41 @@
 #define MESH_OOB_TOKEN_LEN  16
 #define MESH_OOB_MAX_RAILS  8
 #define MESH_OOB_USER_LEN   128
-#define MESH_OOB_REASON_LEN 256
+#define MESH_OOB_REASON_LEN 512
+#define MESH_OOB_MAX_HOPS   32
 
 struct mesh_oob;
 struct mesh_oob_listener;
 struct mesh_oob_channel;
+
+struct mesh_oob_hop {
+    uint8_t lane;        /* of the hop's first node */
+    uint8_t remote_lane; /* of its second node */
+    uint64_t node_id;    /* the second node */
+};
+
+/* The whole way from one process's node to another's. */
+struct mesh_oob_path {
+    uint64_t source;    /* node id */
+    unsigned hop_count; /* 2..MESH_OOB_MAX_HOPS */
+    struct mesh_oob_hop hops[MESH_OOB_MAX_HOPS];
+};
 
 /* What one side tells the other. */
 struct mesh_oob_hello {
     uint64_t node_id;
     uint64_t endpoint_id; /* of the interface or comm that speaks */
     char node_name[MESH_NODE_NAME_LEN];
+    /*
+     * Goes through relays, which the engine knows and fills in: rails[0], the
+     * only one, is then the end of the hop next to the reader, and the proof
+     * does not cover it.  window: messages without an acknowledgement, chunk:
+     * bytes of each, as wanted and, when read, as granted (see relay_wire.h);
+     * both are 0 where nothing is relayed.
+     */
+    bool relayed;
+    uint16_t window;
+    uint32_t chunk;
     unsigned rail_count; /* QPs, 1..MESH_OOB_MAX_RAILS */
     struct mesh_qp_end rails[MESH_OOB_MAX_RAILS];
     unsigned user_len; /* bytes of user, for the layer above */
@@ -79,6 +109,9 @@ struct mesh_oob_ops {
      * -EALREADY/-EAGAIN are the server's refusals, -EKEYREJECTED a wrong
      * token, -EPROTO bad bytes, -EPROTONOSUPPORT another version,
      * -EHOSTUNREACH also another node, -ENOENT another endpoint of the node.
+     * A relay that gives up says with what error and why, at any time:
+     * -ENETUNREACH and -EHOSTUNREACH a way that is not there, -ENOBUFS a limit,
+     * -EIO, -ENODEV and the errors above a hop that broke.
      * Not called after mesh_oob_channel_close().
      */
     void (*closed)(void *arg, int error, const char *reason);
@@ -120,6 +153,9 @@ struct mesh_oob_connect_params {
     struct mesh_addr local; /* source address, family 0: the kernel's choice */
     struct mesh_addr remote;
     uint16_t port;
+    /* NULL: direct.  Borrowed for the call.  Netdev, local and remote are those
+     * of the path's first hop and port that of its meshd. */
+    const struct mesh_oob_path *path;
     uint64_t node_id; /* who must answer */
     uint64_t endpoint_id;
     uint8_t token[MESH_OOB_TOKEN_LEN];

@@ -458,6 +458,8 @@ channel_create_client(const struct mesh_oob_connect_params *params)
     struct mesh_oob_channel *channel;
 
     memcpy(config.token, params->token, sizeof(config.token));
+    if (params->path != NULL)
+        config.path = *params->path;
     channel = channel_create(&config, params->ops);
     sodium_memzero(config.token, sizeof(config.token));
     if (channel == NULL)
@@ -482,6 +484,10 @@ int mesh_oob_connect(struct mesh_oob *oob,
 
     if (params->ops == NULL || params->connect_timeout_ms == 0 ||
         params->peer_timeout_ms == 0 ||
+        (params->path != NULL &&
+         (params->netdev == NULL ||
+          params->path->hop_count < MESH_OOB_WIRE_MIN_HOPS ||
+          params->path->hop_count > MESH_OOB_MAX_HOPS)) ||
         (params->netdev != NULL &&
          (params->netdev[0] == '\0' || strlen(params->netdev) >= IF_NAMESIZE)))
         return -EINVAL;

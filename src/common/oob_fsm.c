@@ -47,6 +47,7 @@ void mesh_oob_fsm_init(struct mesh_oob_fsm *fsm,
 {
     memset(fsm, 0, sizeof(*fsm));
     fsm->config = *config;
+    fsm->relayed = config->path.hop_count > 0;
     state_set(fsm, MESH_OOB_IDLE);
 }
 
@@ -161,6 +162,27 @@ static int proof_check(const struct mesh_oob_fsm *fsm,
     return mesh_oob_wire_verify(&keys, event->data, event->len);
 }
 
+/* Puts a PATH in front of what is to be sent. */
+static int path_prepend(const struct mesh_oob_fsm *fsm,
+                        struct mesh_oob_step *step)
+{
+    const struct mesh_oob_message message = {
+        .type = MESH_OOB_WIRE_PATH,
+        .endpoint_id = fsm->config.endpoint_id,
+        .path = fsm->config.path,
+    };
+    uint8_t frame[MESH_OOB_WIRE_FRAME_MAX];
+    size_t len;
+    int error = mesh_oob_wire_encode(&message, frame, &len);
+
+    if (error != 0)
+        return error;
+    memmove(step->out + len, step->out, step->out_len);
+    memcpy(step->out, frame, len);
+    step->out_len += len;
+    return 0;
+}
+
 static int client_connected(struct mesh_oob_fsm *fsm,
                             struct mesh_oob_step *step)
 {
@@ -172,6 +194,11 @@ static int client_connected(struct mesh_oob_fsm *fsm,
 
     memcpy(message.nonce, fsm->config.nonce, sizeof(message.nonce));
     step_send(fsm, &message, step);
+    if (fsm->relayed && path_prepend(fsm, step) != 0) {
+        mesh_error("oob: the PATH to be sent is invalid");
+        step->out_len = 0;
+        return step_close(fsm, -EINVAL, step, "invalid path");
+    }
     return step_wait(fsm, MESH_OOB_CHALLENGE, step);
 }
 
@@ -245,6 +272,11 @@ static int on_reply(struct mesh_oob_fsm *fsm,
                    message->hello.node_id, fsm->config.node_id);
         return step_refuse(step);
     }
+    if (message->hello.relayed != fsm->relayed) {
+        step_close(fsm, -EPROTO, step, "the answer is %srelayed",
+                   fsm->relayed ? "not " : "");
+        return step_refuse(step);
+    }
     step->peer = message->hello;
     return step_ask(fsm, MESH_OOB_CONFIRM, MESH_OOB_ACT_REPLY, step);
 }
@@ -262,6 +294,7 @@ static int on_expected(struct mesh_oob_fsm *fsm,
         return step_ask(fsm, MESH_OOB_REQUEST, MESH_OOB_ACT_REQUEST, step);
     case MESH_OOB_PROOF:
         step->peer = message->hello;
+        fsm->relayed = message->hello.relayed;
         return step_ask(fsm, MESH_OOB_ACCEPT, MESH_OOB_ACT_ACCEPT, step);
     case MESH_OOB_REPLY:
         return on_reply(fsm, message, step);
@@ -296,6 +329,9 @@ static int on_frame(struct mesh_oob_fsm *fsm,
     if (error == 0 && fsm->state == MESH_OOB_OPEN &&
         message.type == MESH_OOB_WIRE_REFUSE && message.error == -ESHUTDOWN)
         return step_close(fsm, -ESHUTDOWN, step, "the peer said goodbye");
+    if (error == 0 && fsm->state == MESH_OOB_OPEN && fsm->relayed &&
+        message.type == MESH_OOB_WIRE_REFUSE)
+        return step_close(fsm, message.error, step, "%s", message.reason);
     if (error != 0 || fsm->state == MESH_OOB_OPEN)
         return on_malformed(fsm, error, step);
     if (message.type == MESH_OOB_WIRE_REFUSE)
@@ -339,6 +375,7 @@ static int on_answer(struct mesh_oob_fsm *fsm,
         message.type = fsm->state == MESH_OOB_REQUEST ? MESH_OOB_WIRE_REQUEST
                                                       : MESH_OOB_WIRE_REPLY;
         message.hello = *event->hello;
+        message.hello.relayed = fsm->relayed;
     }
     error = step_send(fsm, &message, step);
     if (error != 0) {

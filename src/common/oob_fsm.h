@@ -39,7 +39,8 @@ enum mesh_oob_state {
     MESH_OOB_PROOF,     /* server: waits for REQUEST */
     MESH_OOB_ACCEPT,    /* server: accept() is asked */
     MESH_OOB_READY,     /* server: waits for READY */
-    MESH_OOB_OPEN,      /* liveness channel: a goodbye may come */
+    MESH_OOB_OPEN,      /* liveness channel: a goodbye may come, or why a
+                           relay gave up */
     MESH_OOB_CLOSED,
 };
 
@@ -92,6 +93,7 @@ struct mesh_oob_fsm_config {
     uint64_t endpoint_id;
     uint8_t token[MESH_OOB_TOKEN_LEN];
     uint8_t nonce[MESH_OOB_WIRE_NONCE_LEN]; /* fresh and random */
+    struct mesh_oob_path path;              /* client; no hops: direct */
     uint32_t delay_ms;
     uint32_t connect_timeout_ms;
     uint32_t peer_timeout_ms;  /* for each frame the peer owes */
@@ -102,6 +104,7 @@ struct mesh_oob_fsm {
     struct mesh_oob_fsm_config config;
     enum mesh_oob_state state;
     uint8_t peer_nonce[MESH_OOB_WIRE_NONCE_LEN];
+    bool relayed; /* what comes and goes is */
 };
 
 void mesh_oob_fsm_init(struct mesh_oob_fsm *fsm,

@@ -12,7 +12,8 @@ _Static_assert(MESH_OOB_WIRE_LANE_LEN == MESH_LANE_LABEL_LEN,
                "a longer lane label is another version of the wire format");
 _Static_assert(MESH_OOB_USER_LEN <= UINT8_MAX, "user length is one byte");
 
-#define QPN_MAX 0xffffffu
+#define QPN_MAX      0xffffffu
+#define FLAG_RELAYED 0x01u
 
 /* Codes of REFUSE. errno numbers differ between systems and do not travel. */
 static const struct {
@@ -23,7 +24,8 @@ static const struct {
     {4, EHOSTUNREACH}, {5, ENOENT},          {6, EALREADY},
     {7, EAGAIN},       {8, ETIMEDOUT},       {9, ENOMEM},
     {10, EINVAL},      {11, ECANCELED},      {12, ECONNREFUSED},
-    {13, ENETUNREACH}, {14, ESHUTDOWN},
+    {13, ENETUNREACH}, {14, ESHUTDOWN},      {15, ENOBUFS},
+    {16, ECONNRESET},  {17, ENODEV},         {18, EIO},
 };
 #define REFUSE_CODE_COUNT (sizeof(refuse_codes) / sizeof(refuse_codes[0]))
 #define REFUSE_CODE_OTHER 12
@@ -60,10 +62,20 @@ static bool rail_is_valid(const struct mesh_qp_end *rail)
            rail->psn <= QPN_MAX;
 }
 
-static bool counts_are_valid(unsigned rail_count, unsigned user_len)
+static bool hello_is_valid(const struct mesh_oob_hello *hello)
 {
-    return rail_count >= 1 && rail_count <= MESH_OOB_MAX_RAILS &&
-           user_len <= MESH_OOB_USER_LEN;
+    if (hello->rail_count < 1 || hello->rail_count > MESH_OOB_MAX_RAILS ||
+        hello->user_len > MESH_OOB_USER_LEN)
+        return false;
+    if (hello->relayed)
+        return hello->rail_count == 1 && hello->window > 0 && hello->chunk > 0;
+    return hello->window == 0 && hello->chunk == 0;
+}
+
+static bool path_is_valid(const struct mesh_oob_path *path, unsigned position)
+{
+    return path->hop_count >= MESH_OOB_WIRE_MIN_HOPS &&
+           path->hop_count <= MESH_OOB_MAX_HOPS && position < path->hop_count;
 }
 
 /* Smallest and largest body of a type; 0 and 0: no such type. */
@@ -89,6 +101,10 @@ static void body_bounds(unsigned type, size_t *min_p, size_t *max_p)
     case MESH_OOB_WIRE_REFUSE:
         *min_p = 4;
         *max_p = 4 + MESH_OOB_REASON_LEN - 1;
+        break;
+    case MESH_OOB_WIRE_PATH:
+        *min_p = MESH_OOB_WIRE_PATH_LEN(MESH_OOB_WIRE_MIN_HOPS);
+        *max_p = MESH_OOB_WIRE_PATH_LEN(MESH_OOB_MAX_HOPS);
         break;
     default:
         break;
@@ -165,13 +181,16 @@ static void rail_read(struct mesh_wire_reader *reader, struct mesh_qp_end *rail)
 static void hello_write(struct mesh_wire_writer *writer,
                         const struct mesh_oob_hello *hello)
 {
-    if (!counts_are_valid(hello->rail_count, hello->user_len)) {
+    if (!hello_is_valid(hello)) {
         writer->failed = true;
         return;
     }
     mesh_wire_write_u64(writer, hello->node_id);
     mesh_wire_write_u64(writer, hello->endpoint_id);
     mesh_wire_write_text(writer, hello->node_name, MESH_OOB_WIRE_NAME_LEN);
+    mesh_wire_write_u8(writer, hello->relayed ? FLAG_RELAYED : 0);
+    mesh_wire_write_u16(writer, hello->window);
+    mesh_wire_write_u32(writer, hello->chunk);
     mesh_wire_write_u8(writer, (uint8_t)hello->rail_count);
     mesh_wire_write_u8(writer, (uint8_t)hello->user_len);
     for (unsigned i = 0; i < hello->rail_count; i++)
@@ -182,12 +201,18 @@ static void hello_write(struct mesh_wire_writer *writer,
 static void hello_read(struct mesh_wire_reader *reader,
                        struct mesh_oob_hello *hello)
 {
+    uint8_t flags;
+
     hello->node_id = mesh_wire_read_u64(reader);
     hello->endpoint_id = mesh_wire_read_u64(reader);
     mesh_wire_read_text(reader, hello->node_name, MESH_OOB_WIRE_NAME_LEN);
+    flags = mesh_wire_read_u8(reader);
+    hello->relayed = flags == FLAG_RELAYED;
+    hello->window = mesh_wire_read_u16(reader);
+    hello->chunk = mesh_wire_read_u32(reader);
     hello->rail_count = mesh_wire_read_u8(reader);
     hello->user_len = mesh_wire_read_u8(reader);
-    if (!counts_are_valid(hello->rail_count, hello->user_len)) {
+    if ((flags & ~FLAG_RELAYED) != 0 || !hello_is_valid(hello)) {
         reader->failed = true;
         return;
     }
@@ -225,6 +250,38 @@ static void reason_read(struct mesh_wire_reader *reader,
     }
 }
 
+static void path_write(struct mesh_wire_writer *writer,
+                       const struct mesh_oob_path *path, unsigned position)
+{
+    if (!path_is_valid(path, position)) {
+        writer->failed = true;
+        return;
+    }
+    mesh_wire_write_u8(writer, (uint8_t)position);
+    mesh_wire_write_u8(writer, (uint8_t)path->hop_count);
+    for (unsigned i = 0; i < path->hop_count; i++) {
+        mesh_wire_write_u8(writer, path->hops[i].lane);
+        mesh_wire_write_u8(writer, path->hops[i].remote_lane);
+        mesh_wire_write_u64(writer, path->hops[i].node_id);
+    }
+}
+
+static void path_read(struct mesh_wire_reader *reader,
+                      struct mesh_oob_path *path, unsigned *position_p)
+{
+    *position_p = mesh_wire_read_u8(reader);
+    path->hop_count = mesh_wire_read_u8(reader);
+    if (!path_is_valid(path, *position_p)) {
+        reader->failed = true;
+        return;
+    }
+    for (unsigned i = 0; i < path->hop_count; i++) {
+        path->hops[i].lane = mesh_wire_read_u8(reader);
+        path->hops[i].remote_lane = mesh_wire_read_u8(reader);
+        path->hops[i].node_id = mesh_wire_read_u64(reader);
+    }
+}
+
 static void body_write(struct mesh_wire_writer *writer,
                        const struct mesh_oob_message *message)
 {
@@ -250,6 +307,11 @@ static void body_write(struct mesh_wire_writer *writer,
     case MESH_OOB_WIRE_REFUSE:
         mesh_wire_write_u16(writer, refuse_code(message->error));
         reason_write(writer, message->reason);
+        break;
+    case MESH_OOB_WIRE_PATH:
+        mesh_wire_write_u64(writer, message->path.source);
+        mesh_wire_write_u64(writer, message->endpoint_id);
+        path_write(writer, &message->path, message->position);
         break;
     default:
         writer->failed = true;
@@ -300,6 +362,11 @@ static void body_read(struct mesh_wire_reader *reader,
         if (message->error == 0)
             reader->failed = true;
         break;
+    case MESH_OOB_WIRE_PATH:
+        message->path.source = mesh_wire_read_u64(reader);
+        message->endpoint_id = mesh_wire_read_u64(reader);
+        path_read(reader, &message->path, &message->position);
+        break;
     }
 }
 
@@ -326,7 +393,8 @@ int mesh_oob_wire_decode(const uint8_t *frame, size_t len,
 const char *mesh_oob_wire_type_name(unsigned type)
 {
     static const char *const names[] = {
-        "no frame", "HELLO", "CHALLENGE", "REQUEST", "REPLY", "READY", "REFUSE",
+        "no frame", "HELLO", "CHALLENGE", "REQUEST",
+        "REPLY",    "READY", "REFUSE",    "PATH",
     };
 
     return type < sizeof(names) / sizeof(names[0]) ? names[type] : "unknown";

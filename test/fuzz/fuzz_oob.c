@@ -164,7 +164,9 @@ static size_t input_make(uint8_t input[INPUT_MAX])
     for (unsigned i = 0; i < 2; i++) {
         oob_sample_message(&message, frames[input[0]][i]);
         if (random_next() % 8 == 0)
-            oob_sample_message(&message, 1 + random_next() % 6);
+            oob_sample_message(&message, 1 + random_next() % 7);
+        if (message.hello.rail_count > 0 && random_next() % 4 == 0)
+            oob_sample_relayed(&message.hello, 3);
         REQUIRE(mesh_oob_wire_encode(&message, input + size, &len) == 0);
         size += len;
     }

@@ -32,6 +32,29 @@ static inline void oob_sample_hello(struct mesh_oob_hello *hello,
         hello->user[i] = (uint8_t)(i * 7);
 }
 
+/* A hello that goes through relays. */
+static inline void oob_sample_relayed(struct mesh_oob_hello *hello,
+                                      unsigned user_len)
+{
+    oob_sample_hello(hello, 1, user_len);
+    hello->relayed = true;
+    hello->window = 32;
+    hello->chunk = 16384;
+}
+
+static inline void oob_sample_path(struct mesh_oob_path *path,
+                                   unsigned hop_count)
+{
+    memset(path, 0, sizeof(*path));
+    path->source = 0x2122232425262728u;
+    path->hop_count = hop_count;
+    for (unsigned i = 0; i < hop_count && i < MESH_OOB_MAX_HOPS; i++) {
+        path->hops[i].lane = (uint8_t)(2 * i);
+        path->hops[i].remote_lane = (uint8_t)(2 * i + 1);
+        path->hops[i].node_id = 0x3132333435363738u + i;
+    }
+}
+
 /* One message of each type, with all its fields. */
 static inline void oob_sample_message(struct mesh_oob_message *message,
                                       enum mesh_oob_wire_type type)
@@ -56,6 +79,11 @@ static inline void oob_sample_message(struct mesh_oob_message *message,
     case MESH_OOB_WIRE_REFUSE:
         message->error = -11; /* EAGAIN */
         snprintf(message->reason, sizeof(message->reason), "later");
+        break;
+    case MESH_OOB_WIRE_PATH:
+        message->endpoint_id = 0x1112131415161718u;
+        oob_sample_path(&message->path, 3);
+        message->position = 1;
         break;
     }
 }

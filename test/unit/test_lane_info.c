@@ -59,6 +59,40 @@ static void test_fit_takes_the_best(void **state)
     assert_int_equal(mesh_lane_info_fit(&a, &b), MESH_LANE_FIT_PREFIX);
 }
 
+static void expect_pick(const char *local, const char *remote)
+{
+    struct mesh_addr addrs[2], want;
+
+    for (int side = 0; side <= 1; side++) {
+        assert_true(mesh_lane_info_pick(side ? &b : &a, side ? &a : &b,
+                                        &addrs[side], &addrs[!side]));
+        assert_int_equal(mesh_addr_parse(local, &want), 0);
+        assert_true(mesh_addr_equal(&addrs[0], &want));
+        assert_int_equal(mesh_addr_parse(remote, &want), 0);
+        assert_true(mesh_addr_equal(&addrs[1], &want));
+    }
+}
+
+/* The best pair, and the same one seen from either end. */
+static void test_pick(void **state)
+{
+    struct mesh_addr local, remote;
+
+    (void)state;
+    lane_make(&a, "192.168.1.1/24", "fd00:1::1/64");
+    lane_make(&b, "10.0.0.1/24", "fd00:1::2/64");
+    expect_pick("fd00:1::1", "fd00:1::2");
+    lane_make(&a, "10.0.2.1/24", "10.0.1.9/24");
+    lane_make(&b, "10.0.1.2/24", "10.0.2.2/24");
+    expect_pick("10.0.1.9", "10.0.1.2");
+    lane_make(&a, "fd00::1/64", "10.0.1.1/24");
+    lane_make(&b, "fd00::2/64", "10.0.1.2/24");
+    expect_pick("10.0.1.1", "10.0.1.2");
+    lane_make(&a, "10.0.1.1/24", NULL);
+    lane_make(&b, "10.0.1.1/24", "fe80::1/64");
+    assert_false(mesh_lane_info_pick(&a, &b, &local, &remote));
+}
+
 static void test_link_speed(void **state)
 {
     (void)state;
@@ -109,6 +143,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fit),
         cmocka_unit_test(test_fit_takes_the_best),
+        cmocka_unit_test(test_pick),
         cmocka_unit_test(test_link_speed),
         cmocka_unit_test(test_from_lane),
     };

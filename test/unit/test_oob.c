@@ -512,6 +512,24 @@ static void test_wrong_endpoint(void **state)
     assert_int_equal(get(&server.count), 0);
 }
 
+/* A path is for meshd alone. */
+static void test_path_to_a_process(void **state)
+{
+    struct end client = {0};
+    struct mesh_oob_connect_params params =
+        connect_params("lo", "127.0.0.1", &client);
+    const struct mesh_oob_path path = {
+        .source = 7,
+        .hop_count = 2,
+        .hops = {{.node_id = 8}, {.node_id = SERVER_NODE}},
+    };
+
+    (void)state;
+    params.path = &path;
+    assert_int_equal(connect_fails(&params, &client), -EPROTO);
+    assert_non_null(strstr(client.reason, "PATH instead of HELLO"));
+}
+
 static void test_connection_refused(void **state)
 {
     struct end client = {0};
@@ -1020,6 +1038,7 @@ static void test_no_descriptors(void **state)
 
 static void test_invalid_parameters(void **state)
 {
+    const struct mesh_oob_path no_hops = {.hop_count = 1};
     struct mesh_oob_listen_params listen = listen_params("lo", AF_UNIX);
     struct mesh_oob_listener *other;
     struct end client = {0};
@@ -1037,6 +1056,9 @@ static void test_invalid_parameters(void **state)
     listen.port_first = listen.port_last = port; /* taken */
     assert_int_equal(mesh_oob_listen(oob, &listen, &other, &other_port),
                      -EADDRINUSE);
+    params.path = &no_hops;
+    assert_int_equal(mesh_oob_connect(oob, &params, &client.channel), -EINVAL);
+    params.path = NULL;
     params.peer_timeout_ms = 0;
     assert_int_equal(mesh_oob_connect(oob, &params, &client.channel), -EINVAL);
 }
@@ -1241,6 +1263,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_wrong_token, setup_lo, teardown),
         cmocka_unit_test_setup_teardown(test_wrong_node, setup_lo, teardown),
         cmocka_unit_test_setup_teardown(test_wrong_endpoint, setup_lo,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_path_to_a_process, setup_lo,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_connection_refused, setup_lo,
                                         teardown),

@@ -299,6 +299,88 @@ static void test_refusals(void **state)
     expect_refuse(-EAGAIN);
 }
 
+static void setup_relayed(void)
+{
+    struct mesh_oob_fsm_config config = client.config;
+
+    oob_sample_path(&config.path, 3);
+    mesh_oob_fsm_init(&client, &config);
+    oob_sample_relayed(&told, 5);
+    told.relayed = false; /* the machine knows */
+}
+
+/* The path goes first; after that the exchange is the usual one. */
+static void test_relayed_exchange(void **state)
+{
+    struct mesh_oob_message message;
+    size_t len;
+
+    (void)state;
+    setup_relayed();
+    advance(MESH_OOB_CHALLENGE);
+    assert_int_equal(mesh_oob_wire_frame(step.out, step.out_len, &len), 0);
+    assert_int_equal(mesh_oob_wire_decode(step.out, len, &message), 0);
+    assert_int_equal(message.type, MESH_OOB_WIRE_PATH);
+    assert_int_equal(message.position, 0);
+    assert_int_equal(message.endpoint_id, client.config.endpoint_id);
+    assert_memory_equal(&message.path, &client.config.path,
+                        sizeof(message.path));
+    step.out_len -= len;
+    memmove(step.out, step.out + len, step.out_len);
+    deliver(&server);
+    deliver(&client);
+    answer(&client, 0, NULL);
+    deliver(&server);
+    assert_true(step.peer.relayed);
+    answer(&server, 0, NULL);
+    deliver(&client);
+    assert_true(step.peer.relayed);
+    assert_int_equal(step.peer.window, told.window);
+    answer(&client, 0, NULL);
+    expect(&client, MESH_OOB_OPEN, MESH_OOB_ACT_READY, 0);
+}
+
+/* Only a client with a path may be answered as one with relays. */
+static void test_relayed_answer(void **state)
+{
+    for (int relayed = 0; relayed <= 1; relayed++) {
+        setup(state);
+        advance(MESH_OOB_ACCEPT);
+        client.relayed = !relayed;
+        server.relayed = relayed;
+        if (relayed)
+            oob_sample_relayed(&told, 0);
+        answer(&server, 0, NULL);
+        deliver(&client);
+        expect_closed(&client, -EPROTO,
+                      relayed ? "answer is relayed" : "answer is not relayed");
+    }
+}
+
+/* Why a relay gave up is told at the end, too. */
+static void test_relay_gives_up(void **state)
+{
+    struct mesh_oob_message message = {
+        .type = MESH_OOB_WIRE_REFUSE,
+        .error = -EIO,
+        .reason = "the hop from n2 to n3 broke",
+    };
+
+    (void)state;
+    for (int relayed = 0; relayed <= 1; relayed++) {
+        setup(state);
+        client.state = MESH_OOB_OPEN;
+        client.relayed = relayed;
+        assert_int_equal(
+            mesh_oob_wire_encode(&message, step.out, &step.out_len), 0);
+        deliver(&client);
+        if (relayed)
+            expect_closed(&client, -EIO, "the hop from n2 to n3 broke");
+        else
+            expect_closed(&client, -EPROTO, "liveness");
+    }
+}
+
 /* What cannot be told ends the exchange on both sides. */
 static void test_invalid_answer(void **state)
 {
@@ -320,7 +402,7 @@ static void test_malformed(void **state)
 
     feed_type(&server, MESH_OOB_EVENT_START);
     feed(&server, &event);
-    expect_closed(&server, -EPROTONOSUPPORT, "not version 1");
+    expect_closed(&server, -EPROTONOSUPPORT, "not version 2");
     expect_refuse(-EPROTONOSUPPORT);
     setup(state);
     advance(MESH_OOB_PROOF);
@@ -435,9 +517,11 @@ int main(void)
         TEST(test_timeouts),           TEST(test_wrong_ids),
         TEST(test_wrong_token),        TEST(test_server_without_token),
         TEST(test_changed_parameters), TEST(test_refusals),
-        TEST(test_invalid_answer),     TEST(test_malformed),
-        TEST(test_frame_out_of_order), TEST(test_open_takes_nothing),
-        TEST(test_illegal_events),     TEST(test_cleanup_forgets),
+        TEST(test_relayed_exchange),   TEST(test_relayed_answer),
+        TEST(test_relay_gives_up),     TEST(test_invalid_answer),
+        TEST(test_malformed),          TEST(test_frame_out_of_order),
+        TEST(test_open_takes_nothing), TEST(test_illegal_events),
+        TEST(test_cleanup_forgets),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,11 +14,14 @@
 #include <cmocka.h>
 
 #define FIRST MESH_OOB_WIRE_HELLO
-#define LAST  MESH_OOB_WIRE_REFUSE
+#define LAST  MESH_OOB_WIRE_PATH
 
 /* Offsets in a REQUEST, from the description in the header. */
 #define AT_NAME       (12 + 16)
-#define AT_RAIL_COUNT (AT_NAME + 64)
+#define AT_FLAGS      (AT_NAME + 64)
+#define AT_WINDOW     (AT_FLAGS + 1)
+#define AT_CHUNK      (AT_WINDOW + 2)
+#define AT_RAIL_COUNT (AT_CHUNK + 4)
 #define AT_USER_LEN   (AT_RAIL_COUNT + 1)
 #define AT_RAIL       (AT_USER_LEN + 1)
 #define AT_GID_TYPE   (AT_RAIL + 16)
@@ -62,19 +65,27 @@ static void test_round_trip(void **state)
 /* These bytes are what other implementations were built to. */
 static void test_layout(void **state)
 {
-    static const uint8_t head[] = {'M', 'O', 'O', 'B', 0, 1, 1, 0, 0, 0,   0,
+    static const uint8_t head[] = {'M', 'O', 'O', 'B', 0, 2, 1, 0, 0, 0,   0,
                                    48,  1,   2,   3,   4, 5, 6, 7, 8, 0x11};
     static const uint8_t rail[] = {2,   1,   0x10, 0,    0,    1,
                                    2,   3,   0,    0xff, 0xff, 0xf0,
                                    'r', 'x', 'e',  '0',  ':',  '1'};
+    static const uint8_t path[] = {
+        0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28, 0x11, 0x12,
+        0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 1,    3,    0,    1,
+        0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38, 2,    3,
+    };
 
     (void)state;
     sample(MESH_OOB_WIRE_HELLO);
     assert_int_equal(frame_len, 60);
     assert_memory_equal(frame, head, sizeof(head));
     sample(MESH_OOB_WIRE_REQUEST);
-    assert_int_equal(frame_len, 12 + 16 + 64 + 2 + 2 * 116 + 5 + 32);
+    assert_int_equal(frame_len, 12 + 16 + 64 + 9 + 2 * 116 + 5 + 32);
     assert_memory_equal(frame + AT_GID_TYPE, rail, sizeof(rail));
+    sample(MESH_OOB_WIRE_PATH);
+    assert_int_equal(frame_len, 12 + 18 + 3 * 10);
+    assert_memory_equal(frame + 12, path, sizeof(path));
 }
 
 static void test_largest_and_smallest(void **state)
@@ -180,7 +191,8 @@ static void test_bad_fields(void **state)
         {AT_MTU, 0},         {AT_MTU, 0x20},       {AT_QPN, 1},
         {AT_PSN, 0x80},      {AT_NAME, 7},         {AT_NAME, 0x80},
         {AT_NAME + 63, 'x'}, {AT_NAME + 40, 1},    {AT_LANE, '\n'},
-        {AT_LANE + 87, 'x'}, {AT_LANE + 3, 0x7f},
+        {AT_LANE + 87, 'x'}, {AT_LANE + 3, 0x7f},  {AT_FLAGS, 1},
+        {AT_FLAGS, 2},       {AT_WINDOW + 1, 1},   {AT_CHUNK, 1},
     };
 
     (void)state;
@@ -223,6 +235,61 @@ static void test_encode_rejects(void **state)
     REJECTS(message.type, LAST + 1);
 }
 
+static void test_relayed(void **state)
+{
+    struct mesh_oob_message in, out;
+
+    (void)state;
+    oob_sample_message(&in, MESH_OOB_WIRE_REQUEST);
+    oob_sample_relayed(&in.hello, 7);
+    assert_int_equal(mesh_oob_wire_encode(&in, frame, &frame_len), 0);
+    assert_int_equal(frame[AT_FLAGS], 1);
+    assert_int_equal(mesh_oob_wire_decode(frame, frame_len, &out), 0);
+    assert_memory_equal(&in, &out, sizeof(in));
+    frame[AT_FLAGS] = 3;
+    assert_int_equal(decode(), -EPROTO);
+    frame[AT_FLAGS] = 1;
+    frame[AT_WINDOW + 1] = 0;
+    assert_int_equal(decode(), -EPROTO);
+    in.hello.window = 0;
+    assert_int_equal(mesh_oob_wire_encode(&in, frame, &frame_len), -EINVAL);
+    oob_sample_relayed(&in.hello, 7);
+    in.hello.rail_count = 2;
+    in.hello.rails[1] = in.hello.rails[0];
+    assert_int_equal(mesh_oob_wire_encode(&in, frame, &frame_len), -EINVAL);
+}
+
+static void test_path_bounds(void **state)
+{
+    struct mesh_oob_message in, out;
+
+    (void)state;
+    oob_sample_message(&in, MESH_OOB_WIRE_PATH);
+    for (unsigned hops = 0; hops <= MESH_OOB_MAX_HOPS + 1; hops++) {
+        bool fine = hops >= 2 && hops <= MESH_OOB_MAX_HOPS;
+
+        oob_sample_path(&in.path, hops < 3 ? 3 : MESH_OOB_MAX_HOPS);
+        in.path.hop_count = hops;
+        assert_int_equal(mesh_oob_wire_encode(&in, frame, &frame_len),
+                         fine ? 0 : -EINVAL);
+        if (!fine)
+            continue;
+        assert_int_equal(mesh_oob_wire_decode(frame, frame_len, &out), 0);
+        assert_int_equal(out.path.hop_count, hops);
+        assert_int_equal(out.path.hops[hops - 1].node_id,
+                         in.path.hops[hops - 1].node_id);
+    }
+    oob_sample_path(&in.path, 3);
+    in.position = 3;
+    assert_int_equal(mesh_oob_wire_encode(&in, frame, &frame_len), -EINVAL);
+    sample(MESH_OOB_WIRE_PATH);
+    frame[12 + 16] = 3; /* position */
+    assert_int_equal(decode(), -EPROTO);
+    sample(MESH_OOB_WIRE_PATH);
+    frame[12 + 17]--; /* hop count */
+    assert_int_equal(decode(), -EPROTO);
+}
+
 /* Names come from elsewhere and must not break an exchange. */
 static void test_text_is_cleaned(void **state)
 {
@@ -240,10 +307,11 @@ static void test_text_is_cleaned(void **state)
 
 static void test_refuse_codes(void **state)
 {
-    static const int known[] = {EPROTO, EPROTONOSUPPORT, EKEYREJECTED,
-                                ENOENT, EHOSTUNREACH,    EALREADY,
-                                EAGAIN, ETIMEDOUT,       ENOMEM,
-                                EINVAL, ECANCELED,       ENETUNREACH};
+    static const int known[] = {
+        EPROTO,       EPROTONOSUPPORT, EKEYREJECTED, ENOENT,
+        EHOSTUNREACH, EALREADY,        EAGAIN,       ETIMEDOUT,
+        ENOMEM,       EINVAL,          ECANCELED,    ENETUNREACH,
+        ENOBUFS,      ECONNRESET,      ENODEV,       EIO};
     struct mesh_oob_message in, out;
 
     (void)state;
@@ -304,6 +372,30 @@ static void test_proof(void **state)
     }
 }
 
+/* Of a relayed hello, what relays put in does not count, all else does. */
+static void test_proof_relayed(void **state)
+{
+    struct mesh_oob_message message;
+
+    (void)state;
+    for (int type = MESH_OOB_WIRE_REQUEST; type <= MESH_OOB_WIRE_REPLY;
+         type++) {
+        oob_sample_message(&message, type);
+        oob_sample_relayed(&message.hello, 5);
+        assert_int_equal(mesh_oob_wire_encode(&message, frame, &frame_len), 0);
+        assert_int_equal(mesh_oob_wire_seal(&keys, frame, frame_len), 0);
+        for (size_t i = 0; i < frame_len; i++) {
+            bool free = (i >= AT_WINDOW && i < AT_RAIL_COUNT) ||
+                        (i >= AT_RAIL && i < AT_RAIL + 116);
+
+            frame[i] ^= (uint8_t)(1u << i % 8);
+            assert_int_equal(mesh_oob_wire_verify(&keys, frame, frame_len),
+                             free ? 0 : -EKEYREJECTED);
+            frame[i] ^= (uint8_t)(1u << i % 8);
+        }
+    }
+}
+
 /* What the client proved is no proof of the server. */
 static void test_proof_of_other_role(void **state)
 {
@@ -354,9 +446,12 @@ int main(void)
         cmocka_unit_test(test_header),
         cmocka_unit_test(test_bad_fields),
         cmocka_unit_test(test_encode_rejects),
+        cmocka_unit_test(test_relayed),
+        cmocka_unit_test(test_path_bounds),
         cmocka_unit_test(test_text_is_cleaned),
         cmocka_unit_test(test_refuse_codes),
         cmocka_unit_test(test_proof),
+        cmocka_unit_test(test_proof_relayed),
         cmocka_unit_test(test_proof_of_other_role),
         cmocka_unit_test(test_cursor_is_bounded),
     };
