@@ -283,9 +283,16 @@ static ssize_t recv_payload(struct swv_conn *conn)
     return n == (ssize_t)len ? n : 0 - EAGAIN;
 }
 
+static bool awaits_hello(const struct swv_conn *conn)
+{
+    return conn->kind == SWV_CONN_RX && !conn->hello;
+}
+
+/* HELLO is taken alone, so that what follows can be held back. */
 static ssize_t recv_frames(struct swv_conn *conn)
 {
-    uint32_t room = SWV_RBUF - conn->rlen;
+    uint32_t most = awaits_hello(conn) ? sizeof(conn->cur) : SWV_RBUF;
+    uint32_t room = most - conn->rlen;
     ssize_t n = recv(conn->fd, conn->rbuf + conn->rlen, room, MSG_DONTWAIT);
 
     if (n <= 0)
@@ -298,10 +305,11 @@ static ssize_t recv_frames(struct swv_conn *conn)
 /* Below -1: dry for now. */
 static void conn_input(struct swv_conn *conn)
 {
+    bool greeting = awaits_hello(conn);
     uint64_t budget = IN_BUDGET;
     ssize_t n;
 
-    while (!conn->dead && budget > 0) {
+    while (!conn->dead && budget > 0 && greeting == awaits_hello(conn)) {
         if (conn->in_payload && conn->sink.left > SWV_RBUF / 4 &&
             conn->rlen == 0)
             n = recv_payload(conn);
@@ -319,12 +327,15 @@ static void conn_input(struct swv_conn *conn)
     }
 }
 
-/* By fault, requests wait: the socket is left alone until it is time. */
+/*
+ * By fault, requests wait: the socket is left alone until it is time. HELLO is
+ * none: a delay that began with it would be over too early for the first one.
+ */
 static bool hold(struct swv_conn *conn)
 {
     uint64_t delay = conn->ctx->faults.delay_ns;
 
-    if (delay == 0 || conn->kind != SWV_CONN_RX)
+    if (delay == 0 || conn->kind != SWV_CONN_RX || awaits_hello(conn))
         return false;
     if (conn->hold_until == 0) {
         conn->hold_until = swv_now() + delay;

@@ -30,7 +30,7 @@ static void ctx_init(struct swv_ctx *c, struct swv_device *dev)
 {
     c->dev = dev;
     c->listen_fd = c->ud_fd = c->control_fd = c->netlink_fd = c->wake_fd =
-        c->epoll_fd = -1;
+        c->epoll_fd = c->slot_fd = -1;
     c->async.fd = -1;
     c->next_timer = SWV_TIME_NEVER;
     c->mr_hint = 1;

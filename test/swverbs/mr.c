@@ -56,16 +56,28 @@ static int table_grow(struct swv_ctx *c)
     return 0;
 }
 
-/* Slot 0 stays empty, so that no key is zero. No slot is free below the hint.
- */
+/* Slot 0 stays empty, so that no key is zero. */
+static uint32_t slot_find(const struct swv_ctx *c)
+{
+    for (uint32_t n = 0; n < c->num_mrs; n++) {
+        uint32_t i = (c->mr_hint + n) % c->num_mrs;
+
+        if (i != 0 && c->mrs[i] == NULL)
+            return i;
+    }
+    return 0;
+}
+
+/* Goes round the table, so that a key that was freed is not used again soon. */
 static int table_insert(struct swv_ctx *c, struct swv_mr *mr)
 {
-    uint32_t i;
+    uint32_t i = slot_find(c);
 
-    for (i = c->mr_hint; i < c->num_mrs && c->mrs[i] != NULL; i++)
-        ;
-    if (i >= c->num_mrs && table_grow(c) != 0)
-        return -ENOMEM;
+    if (i == 0) {
+        i = c->num_mrs != 0 ? c->num_mrs : 1;
+        if (table_grow(c) != 0)
+            return -ENOMEM;
+    }
     c->mrs[i] = mr;
     c->mr_hint = i + 1;
     mr->ib.lkey = mr->ib.rkey = i << 8 | c->mr_gen[i];
@@ -197,8 +209,6 @@ SWV_EXPORT int ibv_dereg_mr(struct ibv_mr *ibmr)
 
     swv_lock(c);
     c->mrs[ibmr->handle] = NULL;
-    if (ibmr->handle < c->mr_hint)
-        c->mr_hint = ibmr->handle;
     c->mr_gen[ibmr->handle]++;
     ((struct swv_pd *)ibmr->pd)->refs--;
     swv_unlock(c);

@@ -259,7 +259,7 @@ struct swv_qp {
     uint64_t rnr_until; /* 0: not waiting */
     uint64_t seen_progress, progress;
     int retries, rnr_retries;
-    bool dropped; /* the peer said that nobody takes this */
+    bool dropped; /* nobody took what was sent last: the peer said so */
     bool comm_est, last_wqe;
     bool cq_lost; /* a completion found its queue full */
     bool sqd_notify;
@@ -297,6 +297,7 @@ struct swv_ctx {
     struct swv_gid gids[SWV_MAX_GIDS];
     int slot;
     int listen_fd, ud_fd, netlink_fd, control_fd, wake_fd, epoll_fd;
+    int slot_fd; /* holds the slot, see socket.c */
     struct swv_event_queue async;
     struct swv_mr **mrs;
     uint32_t num_mrs, mr_hint;

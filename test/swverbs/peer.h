@@ -13,6 +13,8 @@
 #include <sys/types.h>
 
 #define PEER_BUF 4096
+/* Long enough for what comes at all, on a machine with other things to do. */
+#define PEER_MS 20000
 
 struct peer_addr {
     uint32_t qpn, rkey, path_mtu;

@@ -245,7 +245,7 @@ static int netlink_open(void)
 
 static void fds_close(struct swv_ctx *c)
 {
-    int *fds[] = {&c->listen_fd,  &c->ud_fd,   &c->control_fd,
+    int *fds[] = {&c->listen_fd,  &c->ud_fd,   &c->control_fd, &c->slot_fd,
                   &c->netlink_fd, &c->wake_fd, &c->epoll_fd};
 
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
@@ -270,7 +270,7 @@ static int thread_start(struct swv_ctx *c)
 
 int swv_progress_start(struct swv_ctx *c)
 {
-    int ret = swv_listen_open(c);
+    int ret = swv_slot_open(c);
 
     if (ret != 0)
         return ret;

@@ -323,11 +323,15 @@ void swv_req_kick(struct swv_qp *qp)
     swv_req_retire(qp); /* a request may have failed its local check */
 }
 
-/* Sends again from the oldest request on. */
+/*
+ * Sends again from the oldest request on. Whether the peer takes it this time
+ * is open again: what it said of the time before counts no more.
+ */
 void swv_req_rewind(struct swv_qp *qp)
 {
     struct swv_sq *sq = &qp->sq;
 
+    qp->dropped = false;
     for (uint32_t i = sq->head; i != sq->next; i++) {
         struct swv_sqe *e = swv_sqe(qp, i);
 

@@ -301,6 +301,17 @@ static bool mtu_differs(const struct swv_conn *conn, const struct swv_qp *qp,
     return own != conn->path_mtu && len > 128u << least;
 }
 
+/*
+ * Nobody takes this request. The requester must hear of each, as silence
+ * means a slow peer; an acknowledgement that came later would undo it.
+ */
+static void not_taken(struct swv_conn *conn)
+{
+    swv_resp_flush_acks(conn->ctx);
+    put_simple(conn, SWV_OP_DROPPED, be32toh(conn->cur.seq), 0, 0);
+    swv_conn_flush(conn);
+}
+
 static void request_start(struct swv_conn *conn, struct swv_qp *qp,
                           uint32_t len)
 {
@@ -324,6 +335,8 @@ static void request_start(struct swv_conn *conn, struct swv_qp *qp,
         qp->resp.nak_sent = true;
         put_simple(conn, SWV_OP_NAK, qp->resp.psn, SWV_NAK_SEQ, 0);
         swv_conn_flush(conn);
+    } else {
+        not_taken(conn);
     }
 }
 
@@ -356,14 +369,10 @@ bool swv_resp_frame(struct swv_conn *conn)
         swv_req_ack(qp, be32toh(h->ack)); /* may end in the error state */
         qp = conn_target(conn);
     }
-    if (qp != NULL) {
+    if (qp != NULL)
         request_start(conn, qp, len);
-    } else {
-        /* An acknowledgement that came later would undo it. */
-        swv_resp_flush_acks(conn->ctx);
-        put_simple(conn, SWV_OP_DROPPED, be32toh(h->seq), 0, 0);
-        swv_conn_flush(conn);
-    }
+    else
+        not_taken(conn);
     if (!conn->in_payload && (h->op == SWV_OP_SEND || h->op == SWV_OP_WRITE))
         swv_sink_discard(conn, len);
     return true;

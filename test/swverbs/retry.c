@@ -122,7 +122,6 @@ static void frame_nak(struct swv_qp *qp, uint32_t psn, const struct swv_hdr *h)
     qp->progress++;
     switch (h->code) {
     case SWV_NAK_SEQ:
-        qp->dropped = true;
         swv_req_rewind(qp);
         swv_req_kick(qp);
         return;

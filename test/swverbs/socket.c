@@ -12,7 +12,9 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define RESOLVE_MS 1000
@@ -183,27 +185,61 @@ static int listen_try(struct swv_ctx *c, int family, int port)
     return -err;
 }
 
-/* Claims the first free slot of this netdev, or the one it had before. */
+/*
+ * The slot is this context's as long as it lives, also while its port is
+ * closed by fault: an abstract name that only one socket can have.
+ */
+static int slot_claim(struct swv_ctx *c, int slot)
+{
+    struct sockaddr_un un = {.sun_family = AF_UNIX};
+    int n, fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return -errno;
+    n = snprintf(un.sun_path + 1, sizeof(un.sun_path) - 1, "swverbs-slot/%s/%d",
+                 c->dev->cfg.netdev, slot);
+    if (bind(fd, (struct sockaddr *)&un,
+             (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+                         (size_t)n)) != 0) {
+        close(fd);
+        return -EADDRINUSE;
+    }
+    c->slot_fd = fd;
+    return 0;
+}
+
+/* Listens on the port of the slot. Without IPv6, on IPv4 only. */
 int swv_listen_open(struct swv_ctx *c)
 {
-    int from = c->slot > 0 ? c->slot : 1, fd, family = AF_INET6;
-    int to = c->slot > 0 ? c->slot + 1 : 1 << SWV_SLOT_BITS;
+    int port = swv_port_base() + c->slot;
+    int fd = listen_try(c, AF_INET6, port);
 
-    for (int slot = from; slot < to; slot++) {
-        fd = listen_try(c, family, swv_port_base() + slot);
-        if (fd < 0 && family == AF_INET6 && fd != -EADDRINUSE) {
-            family = AF_INET;
-            fd = listen_try(c, family, swv_port_base() + slot);
-        }
-        if (fd >= 0) {
-            c->slot = slot;
-            c->listen_fd = fd;
-            return 0;
-        }
-        if (fd != -EADDRINUSE)
-            return fd;
+    if (fd < 0 && fd != -EADDRINUSE)
+        fd = listen_try(c, AF_INET, port);
+    if (fd < 0)
+        return fd;
+    c->listen_fd = fd;
+    return 0;
+}
+
+/* Takes the first free slot of this netdev. */
+int swv_slot_open(struct swv_ctx *c)
+{
+    int ret = -EADDRINUSE;
+
+    for (int slot = 1; slot < 1 << SWV_SLOT_BITS && ret == -EADDRINUSE;
+         slot++) {
+        ret = slot_claim(c, slot);
+        if (ret != 0)
+            continue;
+        c->slot = slot;
+        ret = swv_listen_open(c);
+        if (ret == 0)
+            break;
+        close(c->slot_fd); /* the port is a stranger's */
+        c->slot_fd = -1;
     }
-    return -EADDRINUSE;
+    return ret;
 }
 
 /* Datagrams come in on the same port number. */

@@ -155,6 +155,7 @@ void swv_conn_hello(struct swv_conn *conn);
 void swv_conn_adopt(struct swv_qp *qp, int fd, uint32_t dest_qpn,
                     enum ibv_mtu path_mtu);
 bool swv_conn_stalled(struct swv_conn *conn);
+int swv_slot_open(struct swv_ctx *c);
 int swv_listen_open(struct swv_ctx *c);
 int swv_ud_open(struct swv_ctx *c);
 void swv_listen_accept(struct swv_ctx *c);

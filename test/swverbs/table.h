@@ -95,5 +95,7 @@ void drop_events(struct table *t);
 bool filled(const uint8_t *p, size_t len, uint8_t v);
 
 #define WAIT_MS 20000
+/* An event that is to come; devices that never send it cost this time. */
+#define EVENT_MS 2000
 
 #endif

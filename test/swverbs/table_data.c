@@ -265,7 +265,7 @@ static const char *many_reads(struct table *t)
         return "no pair";
     for (int i = 0; i < 8; i++)
         post(&p, IBV_WR_RDMA_READ, 8000, 0);
-    while (ok < 8 && wait_wc(&p, &p.a, 2000) == IBV_WC_SUCCESS)
+    while (ok < 8 && wait_wc(&p, &p.a, WAIT_MS) == IBV_WC_SUCCESS)
         ok++;
     pair_close(&p);
     return word("%d of 8", ok);
@@ -316,14 +316,18 @@ static bool is_nth(struct pair *p, uint32_t n)
            p->wc.wr_id == n && v == n;
 }
 
+/* Rows of many messages, which faults may hit more than once in a row. */
+static const struct pair_opts steadfast = {.retry_cnt = 6};
+
 /* A thousand messages with a depth of eight. */
 static const char *stream(struct table *t)
 {
     uint32_t sent = 0, done = 0, got = 0;
     bool right = true;
+    const char *w;
     struct pair p;
 
-    if (pair_open(t, NULL, &p) != 0)
+    if (pair_open(t, &steadfast, &p) != 0)
         return "no pair";
     for (uint32_t i = 0; i < 16; i++)
         recv_at(&p, i);
@@ -343,8 +347,11 @@ static const char *stream(struct table *t)
             got++;
         }
     }
+    w = right ? "in order"
+              : word("broken at %u of %u sent: id %d len %u %s", got, sent,
+                     (int)p.wc.wr_id, p.wc.byte_len, wc_word((int)p.wc.status));
     pair_close(&p);
-    return right ? "in order" : "broken";
+    return w;
 }
 
 /* Each counts once, whatever happens on the way. */
@@ -356,7 +363,7 @@ static const char *fetch_add_many(struct table *t)
     int right = 0;
     struct pair p;
 
-    if (pair_open(t, NULL, &p) != 0)
+    if (pair_open(t, &steadfast, &p) != 0)
         return "no pair";
     for (int i = 0; i < 100; i++) {
         wr_fill(&p, IBV_WR_ATOMIC_FETCH_AND_ADD, 8, &sge, &wr);

@@ -11,7 +11,7 @@ static const char *next_event(struct table *t)
     const char *w;
 
     do
-        w = wait_event(t, 500);
+        w = wait_event(t, EVENT_MS);
     while (strcmp(w, "COMM_EST") == 0);
     return w;
 }
@@ -60,7 +60,7 @@ static const char *comm_est(struct table *t)
     post_recv(&p.b, 64);
     post(&p, IBV_WR_SEND, 16, 0);
     wait_wc(&p, &p.a, WAIT_MS);
-    w = wait_event(t, 500);
+    w = wait_event(t, EVENT_MS);
     pair_close(&p);
     return w;
 }

@@ -217,11 +217,16 @@ int wait_wc(struct pair *p, struct side *s, int ms)
 {
     int64_t until = now_ms() + ms;
     struct timespec nap = {0, 20000};
+    bool late;
     int n;
 
     memset(&p->wc, 0, sizeof(p->wc));
-    while ((n = ibv_poll_cq(s->cq, 1, &p->wc)) == 0 && now_ms() < until)
-        nanosleep(&nap, NULL);
+    do {
+        late = now_ms() >= until; /* a look after that is the last one */
+        n = ibv_poll_cq(s->cq, 1, &p->wc);
+        if (n == 0)
+            nanosleep(&nap, NULL);
+    } while (n == 0 && !late);
     return n == 1 ? (int)p->wc.status : -1;
 }
 

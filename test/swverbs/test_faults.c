@@ -29,7 +29,7 @@ static void order(pid_t pid, uint32_t qpn, const char *cmd, char *reply)
 {
     struct sockaddr_un un = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
-    struct timeval patience = {.tv_sec = 20};
+    struct timeval patience = {.tv_sec = PEER_MS / 1000};
     ssize_t n;
 
     snprintf(un.sun_path + 1, sizeof(un.sun_path) - 1, "swverbs/%d/%s/%u",
@@ -92,7 +92,7 @@ static bool saw_event(struct fixture *f, enum ibv_event_type want)
     struct pollfd fd = {.fd = f->p.ctx->async_fd, .events = POLLIN};
     struct ibv_async_event ev;
 
-    while (poll(&fd, 1, 5000) == 1) {
+    while (poll(&fd, 1, PEER_MS) == 1) {
         if (ibv_get_async_event(f->p.ctx, &ev) != 0)
             return false;
         ibv_ack_async_event(&ev);
@@ -105,7 +105,7 @@ static bool saw_event(struct fixture *f, enum ibv_event_type want)
 static int write_status(struct fixture *f)
 {
     assert_int_equal(peer_write(&f->p, 64), 0);
-    return peer_wait(&f->p, 20000);
+    return peer_wait(&f->p, PEER_MS);
 }
 
 static void test_fail(void **state)
@@ -158,6 +158,8 @@ static void test_delay(void **state)
     int64_t start;
 
     there(f, "delay 60000");
+    assert_int_equal(peer_connect(&f->p, &f->child, 12, 2), 0);
+    usleep(20000); /* the connection's first frame is no request */
     start = peer_now_ms();
     assert_int_equal(write_status(f), IBV_WC_SUCCESS);
     assert_true(peer_now_ms() - start >= 59);
@@ -182,10 +184,13 @@ static void test_link(void **state)
 static void test_pause(void **state)
 {
     struct fixture *f = *state;
+    struct peer newcomer;
 
     there(f, "pause");
     assert_int_equal(write_status(f), IBV_WC_RETRY_EXC_ERR);
-    there(f, "resume");
+    assert_int_equal(peer_open(&newcomer, DEVICE), 0);
+    there(f, "resume"); /* nobody took its place meanwhile */
+    peer_close(&newcomer);
     assert_int_equal(peer_connect(&f->p, &f->child, 20, 7), 0);
     there(f, "pause");
     assert_int_equal(peer_write(&f->p, 64), 0);

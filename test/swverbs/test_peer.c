@@ -47,7 +47,7 @@ static void test_write(void **state)
     assert_int_equal(peer_connect(&f->p, &f->child, 12, 2), 0);
     for (int i = 0; i < 10; i++) {
         assert_int_equal(peer_write(&f->p, 64), 0);
-        assert_int_equal(peer_wait(&f->p, 10000), IBV_WC_SUCCESS);
+        assert_int_equal(peer_wait(&f->p, PEER_MS), IBV_WC_SUCCESS);
     }
 }
 
@@ -62,7 +62,7 @@ static void test_stopped(void **state)
     assert_int_equal(peer_write(&f->p, 64), 0);
     assert_int_equal(peer_wait(&f->p, 1500), -1);
     kill(f->child.pid, SIGCONT);
-    assert_int_equal(peer_wait(&f->p, 10000), IBV_WC_SUCCESS);
+    assert_int_equal(peer_wait(&f->p, PEER_MS), IBV_WC_SUCCESS);
 }
 
 static void test_killed(void **state)
@@ -72,16 +72,15 @@ static void test_killed(void **state)
 
     assert_int_equal(peer_connect(&f->p, &f->child, 12, 2), 0);
     assert_int_equal(peer_write(&f->p, 64), 0);
-    assert_int_equal(peer_wait(&f->p, 10000), IBV_WC_SUCCESS);
+    assert_int_equal(peer_wait(&f->p, PEER_MS), IBV_WC_SUCCESS);
     kill(f->child.pid, SIGKILL);
     waitpid(f->child.pid, NULL, 0);
     start = peer_now_ms();
     assert_int_equal(peer_write(&f->p, 64), 0);
     assert_int_equal(peer_write(&f->p, 64), 0);
-    assert_int_equal(peer_wait(&f->p, 10000), IBV_WC_RETRY_EXC_ERR);
+    assert_int_equal(peer_wait(&f->p, PEER_MS), IBV_WC_RETRY_EXC_ERR);
     assert_true(peer_now_ms() - start >= 400);
-    assert_true(peer_now_ms() - start < 5000);
-    assert_int_equal(peer_wait(&f->p, 1000), IBV_WC_WR_FLUSH_ERR);
+    assert_int_equal(peer_wait(&f->p, PEER_MS), IBV_WC_WR_FLUSH_ERR);
 }
 
 /* Retry count 7 with a timeout of 0 waits without end. */
