@@ -4,18 +4,22 @@
 unit_tests = \
 	test/unit/test_addr \
 	test/unit/test_cable \
+	test/unit/test_drawing \
 	test/unit/test_gid \
+	test/unit/test_gid_choice \
 	test/unit/test_hello_wire \
 	test/unit/test_lane \
 	test/unit/test_lane_info \
 	test/unit/test_link_map \
 	test/unit/test_link_map_sim \
 	test/unit/test_log \
+	test/unit/test_map_file \
 	test/unit/test_map_wire \
 	test/unit/test_mesh_address \
 	test/unit/test_mesh_am_wire \
 	test/unit/test_mesh_conn_state \
 	test/unit/test_mesh_reach \
+	test/unit/test_meshctl \
 	test/unit/test_neigh \
 	test/unit/test_neighbour \
 	test/unit/test_netdev \
@@ -28,6 +32,7 @@ unit_tests = \
 	test/unit/test_qp \
 	test/unit/test_relay_wire \
 	test/unit/test_route \
+	test/unit/test_samples \
 	test/unit/test_settings
 check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)
@@ -63,6 +68,22 @@ topo = test/unit/topo.c test/unit/topo.h
 test_unit_test_link_map_sim_SOURCES = test/unit/test_link_map_sim.c \
 	test/unit/mesh_sim.c test/unit/mesh_sim.h $(topo)
 test_unit_test_route_SOURCES = test/unit/test_route.c $(topo)
+
+# Tests of meshctl, and what it is to print.
+meshctl_samples = $(topo) test/unit/golden.h test/unit/snapshot_sample.h
+MESHCTL_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+MESHCTL_LIBS = libmeshctl.la $(LDADD)
+EXTRA_DIST += test/unit/golden
+test_unit_test_drawing_SOURCES = test/unit/test_drawing.c $(meshctl_samples)
+test_unit_test_drawing_CPPFLAGS = $(MESHCTL_CPPFLAGS)
+test_unit_test_drawing_LDADD = $(MESHCTL_LIBS)
+test_unit_test_gid_choice_LDADD = $(MESHCTL_LIBS)
+test_unit_test_map_file_SOURCES = test/unit/test_map_file.c $(meshctl_samples)
+test_unit_test_map_file_LDADD = $(MESHCTL_LIBS)
+test_unit_test_meshctl_SOURCES = test/unit/test_meshctl.c $(meshctl_samples)
+test_unit_test_meshctl_CPPFLAGS = $(MESHCTL_CPPFLAGS)
+test_unit_test_meshctl_LDADD = $(MESHCTL_LIBS)
+test_unit_test_samples_LDADD = $(MESHCTL_LIBS)
 
 # Tests of single files of the transport.
 test_unit_test_mesh_address_SOURCES = test/unit/test_mesh_address.c \
@@ -105,7 +126,7 @@ AM_TESTS_ENVIRONMENT = \
 	MESH_TOP_SRCDIR='$(abs_top_srcdir)'; export MESH_TOP_SRCDIR; \
 	MESH_TOP_BUILDDIR='$(abs_top_builddir)'; export MESH_TOP_BUILDDIR; \
 	CC='$(CC)'; export CC; \
-	MESH_CPPFLAGS='$(AM_CPPFLAGS) $(UCX_CFLAGS)'; export MESH_CPPFLAGS;
+	MESH_CPPFLAGS='$(AM_CPPFLAGS) $(UCX_CFLAGS) $(JANSSON_CFLAGS)'; export MESH_CPPFLAGS;
 
 # Need the source of UCX, so they are no part of "make check".
 EXTRA_DIST += test/ucx-source.sh \

@@ -237,21 +237,43 @@ static unsigned plan_judge(const struct plan *plan)
     return warnings;
 }
 
+/* Links and wires; to be freed in any case. */
+static int plan_make(const struct mesh_route_graph *graph, struct plan *plan)
+{
+    mesh_route_links_visit(graph, plan_add, plan);
+    if (plan->failed)
+        return -ENOMEM;
+    plan_wires(plan);
+    return 0;
+}
+
 int mesh_plan_check(const struct mesh_route_graph *graph, uint64_t from,
                     uint64_t to, const struct mesh_route_path *paths,
                     unsigned path_count, unsigned *warnings_p)
 {
     struct plan plan = {0};
+    int ret = plan_make(graph, &plan);
 
-    mesh_route_links_visit(graph, plan_add, &plan);
-    if (plan.failed) {
-        free(plan.links);
-        return -ENOMEM;
+    if (ret == 0) {
+        for (unsigned i = 0; i < path_count; i++)
+            path_mark(&plan, from, to, &paths[i]);
+        *warnings_p = plan_judge(&plan);
     }
-    plan_wires(&plan);
-    for (unsigned i = 0; i < path_count; i++)
-        path_mark(&plan, from, to, &paths[i]);
-    *warnings_p = plan_judge(&plan);
     free(plan.links);
-    return 0;
+    return ret;
+}
+
+int mesh_plan_check_all(const struct mesh_route_graph *graph,
+                        unsigned *warnings_p)
+{
+    struct plan plan = {0};
+    int ret = plan_make(graph, &plan);
+
+    if (ret == 0) {
+        for (unsigned i = 0; i < plan.count; i++)
+            plan.links[i].on_path = true;
+        *warnings_p = plan_judge(&plan);
+    }
+    free(plan.links);
+    return ret;
 }

@@ -38,4 +38,8 @@ int mesh_plan_check(const struct mesh_route_graph *graph, uint64_t from,
                     uint64_t to, const struct mesh_route_path *paths,
                     unsigned path_count, unsigned *warnings_p);
 
+/* The same of all cables of the map. -ENOMEM. */
+int mesh_plan_check_all(const struct mesh_route_graph *graph,
+                        unsigned *warnings_p);
+
 #endif

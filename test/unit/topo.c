@@ -124,6 +124,14 @@ static void wire_make(struct topo *topo, unsigned a, char port_a, unsigned b,
     cable_add(topo, a, port_a, b, port_b);
 }
 
+void topo_pair(struct topo *topo, unsigned cables, bool twins)
+{
+    topo_start(topo, "pair", 2);
+    for (unsigned i = 0; i < cables; i++)
+        wire_make(topo, 0, (char)('0' + i), 1, (char)('0' + i), twins);
+    topo_finish(topo);
+}
+
 void topo_ring(struct topo *topo, unsigned nodes, bool twins)
 {
     topo_start(topo, "ring", nodes);

@@ -45,6 +45,8 @@ uint64_t topo_node_id(unsigned node);
 unsigned topo_node_of(uint64_t id);
 
 /* Cablings by rule: node i is i hops along the ring or line. */
+/* Two nodes with so many cables, port 0 to port 0 and so on. */
+void topo_pair(struct topo *topo, unsigned cables, bool twins);
 void topo_ring(struct topo *topo, unsigned nodes, bool twins);
 void topo_line(struct topo *topo, unsigned nodes);
 void topo_mesh(struct topo *topo, unsigned nodes);

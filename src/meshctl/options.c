@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "meshctl/options.h"
+
+#include "config.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TIMEOUT_DEFAULT_S 10
+#define TIMEOUT_MAX_S     3600
+
+enum option_id {
+    OPTION_MAP,
+    OPTION_SAVE,
+    OPTION_FROM,
+    OPTION_JSON,
+    OPTION_DOT,
+    OPTION_FULL,
+    OPTION_ALL,
+    OPTION_PROMETHEUS,
+    OPTION_TIMEOUT,
+    OPTION_ASCII,
+    OPTION_HELP,
+    OPTION_COUNT,
+};
+
+#define TAKES(name) (1u << OPTION_##name)
+
+struct option_help {
+    const char *name;
+    const char *argument; /* NULL: takes none */
+    const char *help;
+};
+
+static const struct option_help option_helps[OPTION_COUNT] = {
+    [OPTION_MAP] = {"map", "FILE", "look at a saved map instead of meshd's"},
+    [OPTION_SAVE] = {"save", "FILE", "write the map to a file (for --map)"},
+    [OPTION_FROM] = {"from", "NODE", "where the path begins (this node)"},
+    [OPTION_JSON] = {"json", NULL, "for programs; keys are stable"},
+    [OPTION_DOT] = {"dot", NULL, "a graph for graphviz' dot(1)"},
+    [OPTION_FULL] = {"full", NULL, "draw each cable, however many there are"},
+    [OPTION_ALL] = {"all", NULL, "of all nodes"},
+    [OPTION_PROMETHEUS] = {"prometheus", NULL,
+                           "a file for node_exporter's textfile collector"},
+    [OPTION_TIMEOUT] = {"timeout", "SECONDS", "how long meshd may take (10)"},
+    [OPTION_ASCII] = {"ascii", NULL, "draw without box characters"},
+    [OPTION_HELP] = {"help", NULL, "show this"},
+};
+
+#define MAP_OPTIONS (TAKES(MAP) | TAKES(TIMEOUT))
+
+static const struct mesh_command commands[] = {
+    {"topology", "", "draw nodes, ports and cables",
+     "Draws which node is next to which, then every port with its lanes, speed "
+     "and\nMTUs, joined by the cables as they are plugged. A double line is a "
+     "cable of two\nor more lanes. More than 16 nodes: cables are counted by "
+     "kind.\n",
+     MAP_OPTIONS | TAKES(SAVE) | TAKES(JSON) | TAKES(DOT) | TAKES(FULL) |
+         TAKES(ASCII),
+     0, 0, mesh_topology_run},
+    {"path", "NODE", "which way data takes to a node",
+     "Shows the paths to a node, best first, with the lanes of each hop. NODE "
+     "is a host\nname, or an id of 16 hex digits. Exit status 1: there is no "
+     "path.\nJSON: {\"node\", \"paths\": [{\"hops\", \"via\": [NODE, ...], "
+     "\"lanes\": [[[LOCAL, REMOTE],\n...], ...]}, ...], \"warnings\": [CODE, "
+     "...]}; lanes has a list for each hop.\n",
+     MAP_OPTIONS | TAKES(FROM) | TAKES(JSON) | TAKES(ASCII), 1, 1,
+     mesh_path_run},
+    {"links", "[NODE]", "each lane with what is at its other end",
+     "As ibdev2netdev, with the peer of each lane. Of this node, another one, "
+     "or all.\n",
+     MAP_OPTIONS | TAKES(ALL) | TAKES(JSON), 0, 1, mesh_links_run},
+    {"gids", "", "GID tables of this node, which GID is used and why",
+     "As show_gids, with what the transport uses. Needs no meshd.\n",
+     TAKES(JSON), 0, 0, mesh_gids_run},
+    {"status", "", "flows, bytes, retries and errors of this node",
+     "What this node's meshd and lanes have counted.\n",
+     TAKES(TIMEOUT) | TAKES(JSON) | TAKES(PROMETHEUS), 0, 0, mesh_status_run},
+};
+#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+
+static const char exit_help[] =
+    "\nExit status: 0 done, 1 no path, 2 wrong usage, 3 no meshd, 4 no such "
+    "node,\n5 another failure.\n";
+
+static void usage_print(FILE *stream)
+{
+    fprintf(stream, "usage: meshctl COMMAND [OPTION...] [ARGUMENT]\n\n");
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        fprintf(stream, "  %-9s %-7s %s\n", commands[i].name,
+                commands[i].arguments, commands[i].summary);
+    fprintf(stream, "\n`meshctl COMMAND --help` tells more.\n%s", exit_help);
+}
+
+static void command_print(const struct mesh_command *command, FILE *stream)
+{
+    fprintf(stream, "usage: meshctl %s [OPTION...] %s\n\n%s\n", command->name,
+            command->arguments, command->details);
+    for (unsigned i = 0; i < OPTION_COUNT; i++) {
+        const struct option_help *option = &option_helps[i];
+        char text[32];
+
+        if (i != OPTION_HELP && (command->options & (1u << i)) == 0)
+            continue;
+        snprintf(text, sizeof(text), "--%s%s%s", option->name,
+                 option->argument != NULL ? " " : "",
+                 option->argument != NULL ? option->argument : "");
+        fprintf(stream, "  %-18s %s\n", text, option->help);
+    }
+    fputs(exit_help, stream);
+}
+
+static const struct mesh_command *command_find(const char *name)
+{
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    }
+    return NULL;
+}
+
+/* Only what the command takes, so that the rest is unknown to it. */
+static void long_options_make(const struct mesh_command *command,
+                              struct option longs[OPTION_COUNT + 1])
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < OPTION_COUNT; i++) {
+        if (i != OPTION_HELP && (command->options & (1u << i)) == 0)
+            continue;
+        longs[count++] = (struct option){
+            .name = option_helps[i].name,
+            .has_arg = option_helps[i].argument != NULL ? required_argument
+                                                        : no_argument,
+            .val = (int)i,
+        };
+    }
+    memset(&longs[count], 0, sizeof(longs[count]));
+}
+
+static int timeout_parse(const char *text, uint32_t *timeout_ms_p)
+{
+    char *end;
+    double seconds = strtod(text, &end);
+
+    if (end == text || *end != '\0' || !(seconds >= 0) ||
+        seconds > TIMEOUT_MAX_S) {
+        fprintf(stderr, "meshctl: --timeout %s: seconds, at most %d\n", text,
+                TIMEOUT_MAX_S);
+        return -EINVAL;
+    }
+    *timeout_ms_p = (uint32_t)(seconds * 1000);
+    return 0;
+}
+
+static int option_take(struct mesh_options *options, enum option_id id,
+                       const char *argument)
+{
+    switch (id) {
+    case OPTION_MAP:
+        options->map = argument;
+        break;
+    case OPTION_SAVE:
+        options->save = argument;
+        break;
+    case OPTION_FROM:
+        options->from = argument;
+        break;
+    case OPTION_JSON:
+        options->json = true;
+        break;
+    case OPTION_DOT:
+        options->dot = true;
+        break;
+    case OPTION_FULL:
+        options->full = true;
+        break;
+    case OPTION_ALL:
+        options->all = true;
+        break;
+    case OPTION_PROMETHEUS:
+        options->prometheus = true;
+        break;
+    case OPTION_TIMEOUT:
+        return timeout_parse(argument, &options->timeout_ms);
+    case OPTION_ASCII:
+        options->glyphs = &mesh_glyphs_ascii;
+        break;
+    default:
+        return -EINVAL;
+    }
+    return 0;
+}
+
+/* What can be wrong although each option is right. */
+static int options_check(const struct mesh_command *command,
+                         const struct mesh_options *options)
+{
+    if (options->json + options->dot + options->prometheus +
+            (options->save != NULL) >
+        1) {
+        fprintf(stderr, "meshctl: one of --json, --dot, --prometheus and "
+                        "--save at a time\n");
+        return -EINVAL;
+    }
+    if (options->argument_count < command->arguments_min ||
+        options->argument_count > command->arguments_max ||
+        (options->all && options->argument_count > 0)) {
+        fprintf(stderr, "usage: meshctl %s [OPTION...] %s\n", command->name,
+                command->arguments);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static enum mesh_options_result
+command_parse(const struct mesh_command *command, int argc, char **argv,
+              struct mesh_options *options)
+{
+    struct option longs[OPTION_COUNT + 1];
+    static char program[] = "meshctl";
+    int id;
+
+    long_options_make(command, longs);
+    argv[0] = program; /* in getopt's messages */
+    optind = 0;        /* also where it was called before */
+    while ((id = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
+        if (id == OPTION_HELP || id == 'h') {
+            command_print(command, stdout);
+            return MESH_OPTIONS_DONE;
+        }
+        if (id == '?' || option_take(options, (enum option_id)id, optarg) < 0)
+            return MESH_OPTIONS_BAD;
+    }
+    options->arguments = argv + optind;
+    options->argument_count = (unsigned)(argc - optind);
+    return options_check(command, options) < 0 ? MESH_OPTIONS_BAD
+                                               : MESH_OPTIONS_RUN;
+}
+
+enum mesh_options_result
+mesh_options_parse(int argc, char **argv, const struct mesh_command **command_p,
+                   struct mesh_options *options_p)
+{
+    const char *name = argc > 1 ? argv[1] : "";
+
+    memset(options_p, 0, sizeof(*options_p));
+    options_p->timeout_ms = TIMEOUT_DEFAULT_S * 1000;
+    options_p->glyphs = mesh_glyphs_of_locale();
+    if (strcmp(name, "--version") == 0) {
+        printf("meshctl %s\n", PACKAGE_VERSION);
+        return MESH_OPTIONS_DONE;
+    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 ||
+        strcmp(name, "help") == 0) {
+        usage_print(stdout);
+        return MESH_OPTIONS_DONE;
+    }
+    *command_p = command_find(name);
+    if (*command_p == NULL) {
+        if (name[0] != '\0')
+            fprintf(stderr, "meshctl: no command %s\n", name);
+        usage_print(stderr);
+        return MESH_OPTIONS_BAD;
+    }
+    return command_parse(*command_p, argc - 1, argv + 1, options_p);
+}
