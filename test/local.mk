@@ -107,6 +107,7 @@ check_PROGRAMS += $(fuzz_tests)
 TESTS += $(fuzz_tests)
 
 include test/swverbs/local.mk
+include test/meshd/local.mk
 include test/mpi/local.mk
 
 # An MPI process to see the hook component at work.

@@ -28,6 +28,12 @@ libmeshcommon_la_SOURCES = \
 	src/common/log.h \
 	src/common/map_wire.c \
 	src/common/map_wire.h \
+	src/common/meshd_client.c \
+	src/common/meshd_client.h \
+	src/common/meshd_start.c \
+	src/common/meshd_start.h \
+	src/common/meshd_wire.c \
+	src/common/meshd_wire.h \
 	src/common/neigh.c \
 	src/common/neigh.h \
 	src/common/neighbour.c \

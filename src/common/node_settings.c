@@ -8,6 +8,9 @@
 
 #define FIELD(name) offsetof(struct mesh_node_settings, name)
 
+/* As enum mesh_meshd_mode counts. */
+static const char *const meshd_modes[] = {"off", "auto", "required", NULL};
+
 const struct mesh_setting mesh_node_settings_table[] = {
     {.name = "LANES",
      .type = MESH_SETTING_STRING,
@@ -30,6 +33,19 @@ const struct mesh_setting mesh_node_settings_table[] = {
      .max = 65535,
      .help = "Last TCP port for connection set-up. Each process takes one or "
              "two on each lane."},
+    {.name = "MESHD",
+     .type = MESH_SETTING_CHOICE,
+     .value = "auto",
+     .offset = FIELD(meshd),
+     .choices = meshd_modes,
+     .help = "The daemon that knows which cable leads where: auto starts one "
+             "for this user where none runs; required is the same, and nothing "
+             "goes without it; off: addresses of one subnet decide."},
+    {.name = "MESHD_PATH",
+     .type = MESH_SETTING_STRING,
+     .value = MESH_MESHD_FILE,
+     .offset = FIELD(meshd_path),
+     .help = "The program to start for MESHD=auto."},
     {0},
 };
 

@@ -17,6 +17,8 @@ struct mesh_node_settings {
     char *lanes; /* owned; a filter as mesh_lane_discover() takes it */
     int oob_port_first;
     int oob_port_last;
+    int meshd;        /* enum mesh_meshd_mode, up to REQUIRED */
+    char *meshd_path; /* owned */
 };
 
 extern const struct mesh_setting mesh_node_settings_table[];

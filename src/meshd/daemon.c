@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "daemon.h"
+
+#include "cable.h"
+#include "clock.h"
+#include "key_file.h"
+#include "log.h"
+#include "node_settings.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define NS_PER_MS        UINT64_C(1000000)
+#define SCAN_SOON_NS     (20 * NS_PER_MS)  /* events come in bursts */
+#define SCAN_APART_NS    (100 * NS_PER_MS) /* and some never end */
+#define LOG_EVERY_NS     (60000 * NS_PER_MS)
+#define SETTLE_INTERVALS 3
+#define PAIRS_MAX        (MESH_MAP_MAX_LANES * MESH_NEIGHBOUR_MAX)
+
+const struct mesh_wire_key *mesh_daemon_key(const struct mesh_daemon *daemon)
+{
+    return daemon->keyed ? &daemon->key : NULL;
+}
+
+/* Links ------------------------------------------------------------------- */
+
+static unsigned pairs_collect(const struct mesh_daemon *daemon,
+                              struct mesh_cable_pair *pairs,
+                              const struct mesh_neighbour **peers)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < MESH_MAP_MAX_LANES; i++) {
+        const struct mesh_daemon_lane *lane = &daemon->lanes[i];
+
+        for (unsigned k = 0; lane->used && k < MESH_NEIGHBOUR_MAX; k++) {
+            const struct mesh_neighbour *peer = &lane->table.peers[k];
+
+            if (peer->state != MESH_NEIGHBOUR_LINKED)
+                continue;
+            peers[count] = peer;
+            pairs[count++] = (struct mesh_cable_pair){
+                .local = &lane->info,
+                .node_id = peer->node_id,
+                .remote = &peer->lane,
+            };
+        }
+    }
+    return count;
+}
+
+static unsigned links_sort_out(const struct mesh_daemon *daemon,
+                               struct mesh_map_link links[PAIRS_MAX])
+{
+    static struct mesh_cable_pair pairs[PAIRS_MAX];
+    static const struct mesh_neighbour *peers[PAIRS_MAX];
+    unsigned count = pairs_collect(daemon, pairs, peers), link_count = 0;
+
+    mesh_cable_pairs_sort_out(daemon->node.id, pairs, count);
+    for (unsigned i = 0; i < count; i++) {
+        if (!pairs[i].link)
+            continue;
+        links[link_count++] = (struct mesh_map_link){
+            .lane = pairs[i].local->index,
+            .cable = pairs[i].cable,
+            .remote_node = pairs[i].node_id,
+            .remote_instance = peers[i]->instance,
+            .remote_lane = pairs[i].remote->index,
+        };
+    }
+    return link_count;
+}
+
+/* What of the hearing is links goes into the own record. */
+static void links_publish(struct mesh_daemon *daemon)
+{
+    static struct mesh_map_link links[PAIRS_MAX];
+    static struct mesh_lane_info lanes[MESH_MAP_MAX_LANES];
+    unsigned link_count = links_sort_out(daemon, links), lane_count = 0;
+
+    for (unsigned i = 0; i < MESH_MAP_MAX_LANES; i++) {
+        if (daemon->lanes[i].used)
+            lanes[lane_count++] = daemon->lanes[i].info;
+    }
+    /* Errors are logged, and what is within the limits is used. */
+    (void)mesh_link_map_self_set(daemon->map, lanes, lane_count, links,
+                                 link_count, mesh_clock_ns());
+    daemon->links_changed = false;
+}
+
+/* Settling ---------------------------------------------------------------- */
+
+/* When all that is in reach will have answered; UINT64_MAX: cannot be said. */
+static uint64_t settle_time(const struct mesh_daemon *daemon)
+{
+    uint64_t interval = daemon->settings.hello_ms * NS_PER_MS;
+    uint64_t due = daemon->changed_ns + interval;
+
+    if (!daemon->first_scan_done)
+        return UINT64_MAX;
+    for (unsigned i = 0; i < MESH_MAP_MAX_LANES; i++) {
+        const struct mesh_daemon_lane *lane = &daemon->lanes[i];
+        uint64_t lane_due = lane->up_ns + SETTLE_INTERVALS * interval;
+
+        if (lane->up_ns != 0 && !mesh_daemon_lane_linked(lane) &&
+            lane_due > due)
+            due = lane_due;
+    }
+    return due;
+}
+
+static void settle(struct mesh_daemon *daemon)
+{
+    uint64_t due = settle_time(daemon);
+    bool settled = due <= mesh_clock_ns();
+
+    if (!settled && due != UINT64_MAX)
+        mesh_loop_timer_set(daemon->loop, &daemon->settle_timer, due);
+    if (settled == daemon->settled)
+        return;
+    daemon->settled = settled;
+    mesh_client_server_changed(daemon->server);
+}
+
+static void settle_fire(struct mesh_loop_timer *timer)
+{
+    settle(mesh_loop_owner(timer, struct mesh_daemon, settle_timer));
+}
+
+/* The map ----------------------------------------------------------------- */
+
+static void map_drain(struct mesh_daemon *daemon)
+{
+    struct mesh_link_map_out out;
+
+    while (mesh_link_map_poll(daemon->map, mesh_clock_ns(), &out)) {
+        if (out.lane < MESH_MAP_MAX_LANES)
+            mesh_daemon_lane_send_map(&daemon->lanes[out.lane], &out);
+    }
+}
+
+void mesh_daemon_work(struct mesh_daemon *daemon)
+{
+    if (daemon->links_changed)
+        links_publish(daemon);
+    mesh_loop_timer_set(daemon->loop, &daemon->map_timer,
+                        mesh_link_map_tick(daemon->map, mesh_clock_ns()));
+    map_drain(daemon);
+    if (daemon->generation != mesh_link_map_generation(daemon->map)) {
+        daemon->generation = mesh_link_map_generation(daemon->map);
+        daemon->changed_ns = mesh_clock_ns();
+        mesh_client_server_changed(daemon->server);
+    }
+    settle(daemon);
+}
+
+static void map_fire(struct mesh_loop_timer *timer)
+{
+    mesh_daemon_work(mesh_loop_owner(timer, struct mesh_daemon, map_timer));
+}
+
+/* Lanes ------------------------------------------------------------------- */
+
+static bool is_same_lane(const struct mesh_daemon_lane *lane,
+                         const struct mesh_lane *found)
+{
+    return lane->used && lane->info.port == found->port &&
+           strcmp(lane->info.ibdev, found->ibdev) == 0;
+}
+
+/* The place of a lane: its own, else a new one, else that of one that has
+ * gone.  NULL: the limit. */
+static struct mesh_daemon_lane *lane_place(struct mesh_daemon *daemon,
+                                           const struct mesh_lane *found,
+                                           const bool *taken)
+{
+    unsigned max = (unsigned)daemon->settings.max_lanes;
+
+    for (unsigned i = 0; i < max; i++) {
+        if (is_same_lane(&daemon->lanes[i], found))
+            return &daemon->lanes[i];
+    }
+    for (unsigned i = 0; i < max; i++) {
+        if (!daemon->lanes[i].used)
+            return &daemon->lanes[i];
+    }
+    for (unsigned i = 0; i < max; i++) {
+        if (!taken[i] && !daemon->lanes[i].present)
+            return &daemon->lanes[i];
+    }
+    return NULL;
+}
+
+static void lane_refuse(struct mesh_daemon *daemon,
+                        const struct mesh_lane *found)
+{
+    char label[MESH_LANE_LABEL_LEN];
+    unsigned suppressed;
+
+    daemon->lanes_refused++;
+    if (mesh_log_limit_pass(&daemon->lanes_limit, mesh_clock_ns(), &suppressed))
+        mesh_warn("lane %s is left out: LIMIT_LANES, MESH_MESHD_LANES=%d are "
+                  "there",
+                  mesh_lane_label(found, label), daemon->settings.max_lanes);
+}
+
+static void lanes_take(struct mesh_daemon *daemon,
+                       const struct mesh_lane *found, unsigned count)
+{
+    bool taken[MESH_MAP_MAX_LANES] = {false};
+
+    /* Known ones first, so that no other gets their place. */
+    for (unsigned pass = 0; pass < 2; pass++) {
+        for (unsigned i = 0; i < count; i++) {
+            struct mesh_daemon_lane *lane =
+                lane_place(daemon, &found[i], taken);
+            bool known = lane != NULL && is_same_lane(lane, &found[i]);
+
+            if (pass == 0 ? !known : known)
+                continue;
+            if (lane == NULL) {
+                lane_refuse(daemon, &found[i]);
+                continue;
+            }
+            taken[lane - daemon->lanes] = true;
+            daemon->links_changed |=
+                mesh_daemon_lane_update(lane, &found[i], 0);
+        }
+    }
+    for (unsigned i = 0; i < MESH_MAP_MAX_LANES; i++) {
+        if (daemon->lanes[i].present && !taken[i])
+            daemon->links_changed |=
+                mesh_daemon_lane_update(&daemon->lanes[i], NULL, 0);
+    }
+}
+
+static void scan(struct mesh_daemon *daemon)
+{
+    struct mesh_lane *found;
+    unsigned count;
+
+    daemon->scanned_ns = mesh_clock_ns();
+    mesh_change_watch_devices(daemon->changes);
+    if (mesh_lane_discover(daemon->lane_filter, &found, &count) == 0) {
+        lanes_take(daemon, found, count);
+        free(found);
+    } else {
+        /* Nothing of what the filter lists exists. */
+        lanes_take(daemon, NULL, 0);
+    }
+    daemon->first_scan_done = true;
+}
+
+static void scan_fire(struct mesh_loop_timer *timer)
+{
+    struct mesh_daemon *daemon =
+        mesh_loop_owner(timer, struct mesh_daemon, scan_timer);
+
+    scan(daemon);
+    mesh_loop_timer_set(daemon->loop, timer,
+                        daemon->scanned_ns +
+                            daemon->settings.rescan_ms * NS_PER_MS);
+    mesh_daemon_work(daemon);
+}
+
+static void lanes_changed(void *arg)
+{
+    struct mesh_daemon *daemon = arg;
+    uint64_t due = mesh_clock_ns() + SCAN_SOON_NS;
+
+    if (due < daemon->scanned_ns + SCAN_APART_NS)
+        due = daemon->scanned_ns + SCAN_APART_NS;
+    if (daemon->scan_timer.prev == NULL || due < daemon->scan_timer.due_ns)
+        mesh_loop_timer_set(daemon->loop, &daemon->scan_timer, due);
+}
+
+/* Idle -------------------------------------------------------------------- */
+
+static void idle_fire(struct mesh_loop_timer *timer)
+{
+    struct mesh_daemon *daemon =
+        mesh_loop_owner(timer, struct mesh_daemon, idle_timer);
+    uint64_t idle = daemon->settings.idle_ms * NS_PER_MS;
+    uint64_t now = mesh_clock_ns();
+
+    if (mesh_client_server_count(daemon->server) > 0)
+        daemon->busy_ns = now;
+    if (now - daemon->busy_ns >= idle) {
+        mesh_info("no client for %" PRIu32 " ms: leaving",
+                  daemon->settings.idle_ms);
+        mesh_loop_stop(daemon->loop);
+        return;
+    }
+    mesh_loop_timer_set(daemon->loop, timer, now + idle / 8);
+}
+
+/* All --------------------------------------------------------------------- */
+
+static uint64_t wall_clock_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / NS_PER_MS;
+}
+
+static int settings_read(struct mesh_daemon *daemon)
+{
+    struct mesh_node_settings node;
+    int error = mesh_daemon_settings_load(&daemon->settings);
+
+    if (error != 0 && error != -EINVAL)
+        return error;
+    error = mesh_node_settings_load(&node);
+    if (error != 0 && error != -EINVAL)
+        return error;
+    daemon->lane_filter = node.lanes;
+    node.lanes = NULL;
+    mesh_node_settings_release(&node);
+    if (daemon->settings.key_file[0] == '\0')
+        return 0;
+    daemon->keyed = true;
+    return mesh_key_file_read(daemon->settings.key_file, &daemon->key);
+}
+
+static void self_name(struct mesh_daemon *daemon)
+{
+    do {
+        randombytes_buf(&daemon->instance, sizeof(daemon->instance));
+    } while (daemon->instance == 0);
+    daemon->first_sequence = wall_clock_ms();
+}
+
+static int map_create(struct mesh_daemon *daemon)
+{
+    struct mesh_link_map_config config = {
+        .node_id = daemon->node.id,
+        .instance = daemon->instance,
+        .first_sequence = daemon->first_sequence,
+        .flags = daemon->settings.relay ? MESH_MAP_NODE_RELAYS : 0,
+        .key = mesh_daemon_key(daemon),
+        .max_nodes = (unsigned)daemon->settings.max_nodes,
+        .max_lanes = (unsigned)daemon->settings.max_lanes,
+    };
+
+    memcpy(config.name, daemon->node.name, sizeof(config.name));
+    return mesh_link_map_create(&config, mesh_clock_ns(), &daemon->map);
+}
+
+static void timers_init(struct mesh_daemon *daemon)
+{
+    uint64_t now = mesh_clock_ns();
+
+    daemon->map_timer.fire = map_fire;
+    daemon->scan_timer.fire = scan_fire;
+    daemon->settle_timer.fire = settle_fire;
+    daemon->idle_timer.fire = idle_fire;
+    daemon->lanes_limit.interval_ns = LOG_EVERY_NS;
+    daemon->busy_ns = now;
+    daemon->changed_ns = now;
+    mesh_loop_timer_set(daemon->loop, &daemon->map_timer, now);
+    mesh_loop_timer_set(daemon->loop, &daemon->scan_timer, now);
+    if (daemon->leave_when_idle)
+        mesh_loop_timer_set(daemon->loop, &daemon->idle_timer, now);
+}
+
+static int parts_create(struct mesh_daemon *daemon)
+{
+    int error = mesh_loop_create(&daemon->loop);
+
+    if (error == 0)
+        error = mesh_client_server_create(daemon, &daemon->server);
+    if (error == 0)
+        error = map_create(daemon);
+    if (error == 0)
+        error = mesh_change_watch_create(daemon->loop, lanes_changed, daemon,
+                                         &daemon->changes);
+    if (error != 0)
+        return error;
+    for (unsigned i = 0; i < MESH_MAP_MAX_LANES; i++)
+        mesh_daemon_lane_init(&daemon->lanes[i], daemon, (uint8_t)i);
+    timers_init(daemon);
+    return 0;
+}
+
+int mesh_daemon_create(bool leave_when_idle, struct mesh_daemon **daemon_p)
+{
+    struct mesh_daemon *daemon = calloc(1, sizeof(*daemon));
+    int error;
+
+    if (daemon == NULL)
+        return -ENOMEM;
+    daemon->leave_when_idle = leave_when_idle;
+    error = settings_read(daemon);
+    if (error == 0)
+        error = mesh_node_self(&daemon->node);
+    if (error == 0) {
+        self_name(daemon);
+        error = parts_create(daemon);
+    }
+    if (error != 0) {
+        mesh_daemon_destroy(daemon);
+        return error;
+    }
+    mesh_info("node %s, id %016" PRIx64 ", port %d%s", daemon->node.name,
+              daemon->node.id, daemon->settings.port,
+              daemon->keyed ? ", with a shared key" : "");
+    *daemon_p = daemon;
+    return 0;
+}
+
+void mesh_daemon_destroy(struct mesh_daemon *daemon)
+{
+    if (daemon == NULL)
+        return;
+    for (unsigned i = 0; i < MESH_MAP_MAX_LANES; i++)
+        mesh_daemon_lane_cleanup(&daemon->lanes[i]);
+    mesh_change_watch_destroy(daemon->changes);
+    mesh_client_server_destroy(daemon->server);
+    mesh_link_map_destroy(daemon->map);
+    mesh_loop_destroy(daemon->loop);
+    mesh_daemon_settings_release(&daemon->settings);
+    free(daemon->lane_filter);
+    sodium_memzero(&daemon->key, sizeof(daemon->key));
+    free(daemon);
+}
+
+int mesh_daemon_run(struct mesh_daemon *daemon)
+{
+    int error = mesh_loop_run(daemon->loop);
+
+    if (error != 0)
+        mesh_error("waiting for events failed: %s", strerror(-error));
+    return error;
+}

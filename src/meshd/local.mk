@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The daemon.  All but its main() is a library, for the tests.
+noinst_LTLIBRARIES += libmeshd.la
+sbin_PROGRAMS += src/meshd/meshd
+
+libmeshd_la_SOURCES = \
+	src/meshd/change_watch.c \
+	src/meshd/change_watch.h \
+	src/meshd/client_server.c \
+	src/meshd/client_server.h \
+	src/meshd/daemon.c \
+	src/meshd/daemon.h \
+	src/meshd/daemon_lane.c \
+	src/meshd/daemon_lane.h \
+	src/meshd/daemon_settings.c \
+	src/meshd/daemon_settings.h \
+	src/meshd/daemon_status.c \
+	src/meshd/key_file.c \
+	src/meshd/key_file.h \
+	src/meshd/lane_socket.c \
+	src/meshd/lane_socket.h \
+	src/meshd/loop.c \
+	src/meshd/loop.h \
+	src/meshd/map_feed.c \
+	src/meshd/map_feed.h \
+	src/meshd/relay.h
+libmeshd_la_LIBADD = libmeshcommon.la
+
+src_meshd_meshd_SOURCES = src/meshd/main.c
+src_meshd_meshd_CPPFLAGS = $(AM_CPPFLAGS) $(SYSTEMD_CFLAGS)
+src_meshd_meshd_LDADD = libmeshd.la $(SYSTEMD_LIBS)
+
+# Directories are known to make only, so configure cannot write it.
+systemdsystemunit_DATA = src/meshd/meshd.service
+EXTRA_DIST += src/meshd/meshd.service.in
+CLEANFILES += src/meshd/meshd.service
+src/meshd/meshd.service: src/meshd/meshd.service.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) src/meshd && \
+	sed -e 's,[@]sbindir[@],$(sbindir),' \
+		'$(srcdir)/src/meshd/meshd.service.in' >$@.tmp && mv $@.tmp $@
