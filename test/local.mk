@@ -18,7 +18,9 @@ unit_tests = \
 	test/unit/test_mesh_address \
 	test/unit/test_mesh_am_wire \
 	test/unit/test_mesh_conn_state \
+	test/unit/test_mesh_map \
 	test/unit/test_mesh_reach \
+	test/unit/test_mesh_relay \
 	test/unit/test_meshctl \
 	test/unit/test_neigh \
 	test/unit/test_neighbour \
@@ -90,11 +92,19 @@ test_unit_test_mesh_address_SOURCES = test/unit/test_mesh_address.c \
 	src/uct/mesh/mesh_address.c
 test_unit_test_mesh_conn_state_SOURCES = test/unit/test_mesh_conn_state.c \
 	src/uct/mesh/mesh_conn_state.c
+test_unit_test_mesh_map_SOURCES = test/unit/test_mesh_map.c \
+	src/uct/mesh/mesh_address.c src/uct/mesh/mesh_map.c $(topo)
+test_unit_test_mesh_map_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=mesh_oob_watch -Wl,--wrap=mesh_oob_unwatch
 test_unit_test_mesh_reach_SOURCES = test/unit/test_mesh_reach.c \
 	src/uct/mesh/mesh_address.c src/uct/mesh/mesh_reach.c
 test_unit_test_mesh_reach_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
 test_unit_test_mesh_reach_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=mesh_oob_probe_run
+test_unit_test_mesh_relay_SOURCES = test/unit/test_mesh_relay.c \
+	src/uct/mesh/mesh_check.c src/uct/mesh/mesh_relay.c \
+	src/uct/mesh/mesh_tx.c
+test_unit_test_mesh_relay_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
 
 # Parsers fed with arbitrary bytes, the same ones each time.
 fuzz_tests = \

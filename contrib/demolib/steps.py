@@ -20,7 +20,7 @@ INSTALL_S = 300
 HPCC_S = 1200
 PERF_PORT = 13337
 HPCC_DIR = "/tmp/hpcc"
-INSTALLED = ("libuct_mesh.so.0", "mca_hook_mesh.so")
+INSTALLED = ("libuct_mesh.so.0", "mca_hook_mesh.so", "meshd")
 # A lane that carries less than this part of a pair's bytes carries none.
 STRAY = 0.05
 PERF_TESTS = (("tag_lat", 8, 200), ("tag_bw", 65536, 100))
@@ -121,7 +121,7 @@ class Demo:
                       f"{stage}/usr", "/", deadline=INSTALL_S)
         show(self.lab.call("ls", "exec", "-n", "all", "ls", *files))
         self.library = files[0]
-        return " and ".join(INSTALLED)
+        return ", ".join(INSTALLED)
 
     def info(self):
         """What ucx_info says of the transport."""
@@ -130,9 +130,9 @@ class Demo:
                             *self._preloaded("ucx_info", "-d"))
         devices = transport_devices(out, "mesh_rc")
         show(transport_part(out, "mesh_rc"))
-        wanted = sorted(f"{ibdev}:1" for cable in self.cables
-                        for node, _, ibdev in cable.ends
-                        if node == self.nodes[0])
+        wanted = [f"{ibdev}:1" for cable in self.cables
+                  for node, _, ibdev in cable.ends if node == self.nodes[0]]
+        wanted = sorted(wanted + [f"relay{i}" for i in range(len(wanted))])
         if sorted(devices) != wanted:
             raise Failed(f"mesh_rc is on {devices}, not on {wanted}", out)
         return f"mesh_rc on {', '.join(devices)}"

@@ -46,6 +46,13 @@ const struct mesh_setting mesh_node_settings_table[] = {
      .value = MESH_MESHD_FILE,
      .offset = FIELD(meshd_path),
      .help = "The program to start for MESHD=auto."},
+    {.name = "MESHD_TIMEOUT",
+     .type = MESH_SETTING_TIME,
+     .value = "10s",
+     .offset = FIELD(meshd_timeout_ms),
+     .min = 100,
+     .max = 600000,
+     .help = "How long a process waits until meshd has looked at all cables."},
     {0},
 };
 

@@ -17,8 +17,9 @@ struct mesh_node_settings {
     char *lanes; /* owned; a filter as mesh_lane_discover() takes it */
     int oob_port_first;
     int oob_port_last;
-    int meshd;        /* enum mesh_meshd_mode, up to REQUIRED */
-    char *meshd_path; /* owned */
+    int meshd;                 /* enum mesh_meshd_mode, up to REQUIRED */
+    char *meshd_path;          /* owned */
+    uint32_t meshd_timeout_ms; /* until its map is settled */
 };
 
 extern const struct mesh_setting mesh_node_settings_table[];

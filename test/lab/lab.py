@@ -54,6 +54,8 @@ UNSHOWN = ("mesh-lab status", "mesh-lab counters")
 BUSYBOX = "/run/mesh-lab/busybox"
 EXIT_SKIP = 77
 PR_SET_PDEATHSIG = 1
+# Tests that want meshd say so.
+DIRECT_ONLY = {"MESH_MESHD": "off"}
 
 
 class Failure(AssertionError):
@@ -286,7 +288,9 @@ class Lab:
     def start(self, node, *argv, env=None):
         """Starts a command in a node, or in "all"; a Job."""
         return self._start(f"{argv[0]} on {node}",
-                           ["exec", "-n", *_env_options(env), node, *argv])
+                           ["exec", "-n",
+                            *_env_options({**DIRECT_ONLY, **(env or {})}),
+                            node, *argv])
 
     def exec(self, node, *argv, env=None, deadline=COMMAND_S):
         """Runs a command in a node, or in "all"; a Result."""
@@ -310,7 +314,7 @@ class Lab:
         """
         hosts = hosts or self.nodes()
         ranks = ranks or len(hosts) * slots
-        settings = {"UCX_TLS": tls, **(env or {})}
+        settings = {"UCX_TLS": tls, **DIRECT_ONLY, **(env or {})}
         if "/" not in program:
             program = os.fspath(BUILD / "test" / "mpi" / program)
         argv = ["mpirun", "-n", "--hosts", ",".join(hosts),
@@ -348,7 +352,7 @@ class Lab:
 
 
 def _env_options(env):
-    return [f"--env={name}={value}" for name, value in (env or {}).items()]
+    return [f"--env={name}={value}" for name, value in env.items()]
 
 
 def _mca(stock, installed):

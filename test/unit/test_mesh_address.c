@@ -27,6 +27,7 @@ static struct uct_mesh_address make_address(const char *const *addrs)
         .token = "0123456789abcde",
         .port_ipv4 = 40000,
         .port_ipv6 = 40001,
+        .relayed = lane.addr_count % 2 == 0,
     };
 
     uct_mesh_address_set_lane(&address, &lane);
@@ -47,6 +48,7 @@ static void check_round_trip(const struct uct_mesh_address *address)
     assert_int_equal(back.port_ipv6, address->port_ipv6);
     assert_int_equal(back.twin_index, address->twin_index);
     assert_int_equal(back.twin_count, address->twin_count);
+    assert_int_equal(back.relayed, address->relayed);
     assert_int_equal(back.addr_count, address->addr_count);
     for (unsigned i = 0; i < back.addr_count; i++) {
         assert_true(mesh_addr_equal(&back.addrs[i], &address->addrs[i]));

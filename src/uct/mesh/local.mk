@@ -17,6 +17,7 @@ libuct_mesh_la_SOURCES = \
 	src/uct/mesh/mesh_conn.c \
 	src/uct/mesh/mesh_conn.h \
 	src/uct/mesh/mesh_conn_call.c \
+	src/uct/mesh/mesh_conn_hello.c \
 	src/uct/mesh/mesh_conn_qp.c \
 	src/uct/mesh/mesh_conn_state.c \
 	src/uct/mesh/mesh_conn_state.h \
@@ -29,7 +30,10 @@ libuct_mesh_la_SOURCES = \
 	src/uct/mesh/mesh_iface.h \
 	src/uct/mesh/mesh_iface_event.c \
 	src/uct/mesh/mesh_iface_query.c \
+	src/uct/mesh/mesh_iface_reach.c \
 	src/uct/mesh/mesh_iface_verbs.c \
+	src/uct/mesh/mesh_map.c \
+	src/uct/mesh/mesh_map.h \
 	src/uct/mesh/mesh_md.c \
 	src/uct/mesh/mesh_md.h \
 	src/uct/mesh/mesh_mem.c \
@@ -37,6 +41,8 @@ libuct_mesh_la_SOURCES = \
 	src/uct/mesh/mesh_progress.c \
 	src/uct/mesh/mesh_reach.c \
 	src/uct/mesh/mesh_reach.h \
+	src/uct/mesh/mesh_relay.c \
+	src/uct/mesh/mesh_relay.h \
 	src/uct/mesh/mesh_rx.c \
 	src/uct/mesh/mesh_rx.h \
 	src/uct/mesh/mesh_tx.c \

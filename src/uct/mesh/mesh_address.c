@@ -6,6 +6,9 @@
 #include <errno.h>
 #include <string.h>
 
+#define FLAG_RELAYED 1u
+#define EXTRA_AT     37 /* number of further addresses */
+
 void uct_mesh_address_set_lane(struct uct_mesh_address *address,
                                const struct mesh_lane *lane)
 {
@@ -96,6 +99,7 @@ static void pack_iface(const struct uct_mesh_address *address,
     mesh_wire_write_bytes(&writer, address->token, sizeof(address->token));
     mesh_wire_write_u16(&writer, address->port_ipv4);
     mesh_wire_write_u16(&writer, address->port_ipv6);
+    mesh_wire_write_u8(&writer, address->relayed ? FLAG_RELAYED : 0);
     mesh_wire_write_u8(&writer, 0);
     for (unsigned i = 0; i < address->addr_count; i++) {
         const struct mesh_addr *addr = &address->addrs[i];
@@ -105,7 +109,7 @@ static void pack_iface(const struct uct_mesh_address *address,
         write_addr(&writer, addr, AF_INET);
         extra++;
     }
-    iface[36] = extra;
+    iface[EXTRA_AT] = extra;
 }
 
 void uct_mesh_address_pack(const struct uct_mesh_address *address,
@@ -122,7 +126,7 @@ int uct_mesh_address_unpack(const uint8_t device[UCT_MESH_DEVICE_ADDR_LEN],
 {
     struct uct_mesh_address address = {0};
     struct mesh_wire_reader dev, ifc;
-    unsigned extra, twins;
+    unsigned extra, twins, flags;
 
     mesh_wire_reader_init(&dev, device, UCT_MESH_DEVICE_ADDR_LEN);
     if (mesh_wire_read_u8(&dev) != UCT_MESH_ADDRESS_VERSION)
@@ -138,9 +142,11 @@ int uct_mesh_address_unpack(const uint8_t device[UCT_MESH_DEVICE_ADDR_LEN],
     mesh_wire_read_bytes(&ifc, address.token, sizeof(address.token));
     address.port_ipv4 = mesh_wire_read_u16(&ifc);
     address.port_ipv6 = mesh_wire_read_u16(&ifc);
+    flags = mesh_wire_read_u8(&ifc);
     extra = mesh_wire_read_u8(&ifc);
-    if (extra > UCT_MESH_ADDRESS_MAX_EXTRA)
+    if (extra > UCT_MESH_ADDRESS_MAX_EXTRA || (flags & ~FLAG_RELAYED) != 0)
         return -EPROTO;
+    address.relayed = (flags & FLAG_RELAYED) != 0;
     for (unsigned i = 0; i < extra; i++)
         read_addr(&ifc, AF_INET, &address);
     read_addr(&dev, AF_INET6, &address);

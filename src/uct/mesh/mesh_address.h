@@ -10,7 +10,9 @@
  *   device:    version 1, twins 1 (index << 4 | count), first IPv4 4 + prefix
  *              length 1, first IPv6 16 + prefix length 1
  *   interface: node id 8, interface id 8, token 16, TCP port on IPv4 2,
- *              on IPv6 2, number of further IPv4 addresses 1, each 4 + 1
+ *              on IPv6 2, flags 1, number of further IPv4 addresses 1, each
+ *              4 + 1
+ *   flags:     1: a relay device, reached over relays only
  *
  * Threads: pure functions.
  */
@@ -20,10 +22,10 @@
 #include "common/lane.h"
 #include "common/oob.h"
 
-#define UCT_MESH_ADDRESS_VERSION   1
+#define UCT_MESH_ADDRESS_VERSION   2
 #define UCT_MESH_DEVICE_ADDR_LEN   24
 #define UCT_MESH_ADDRESS_MAX_EXTRA 4
-#define UCT_MESH_IFACE_ADDR_LEN    (37 + 5 * UCT_MESH_ADDRESS_MAX_EXTRA)
+#define UCT_MESH_IFACE_ADDR_LEN    (38 + 5 * UCT_MESH_ADDRESS_MAX_EXTRA)
 
 struct uct_mesh_address {
     uint64_t node_id;
@@ -33,6 +35,7 @@ struct uct_mesh_address {
     uint16_t port_ipv6;
     uint8_t twin_index; /* 0..15 */
     uint8_t twin_count;
+    bool relayed; /* a relay device */
     unsigned addr_count;
     struct mesh_addr addrs[2 + UCT_MESH_ADDRESS_MAX_EXTRA];
 };

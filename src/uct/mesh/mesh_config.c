@@ -117,6 +117,16 @@ ucs_config_field_t uct_mesh_iface_config_table[] = {
     {"HOP_LIMIT", "64", "IP hop limit.", IFACE(hop_limit),
      UCS_CONFIG_TYPE_UINT},
 
+    {"RELAY_WINDOW", "32",
+     "Messages that a connection over relays may have on the way in one\n"
+     "direction; relays may grant less (at least 4, at most 1024).",
+     IFACE(relay_window), UCS_CONFIG_TYPE_UINT},
+
+    {"RELAY_CHUNK", "16k",
+     "Most bytes that one put over relays moves. Not above what relays grant:\n"
+     "MESH_RELAY_CHUNK of their nodes.",
+     IFACE(relay_chunk), UCS_CONFIG_TYPE_MEMUNITS},
+
     {.name = NULL}};
 
 int uct_mesh_config_gid_index(const char *text, int *index_p)

@@ -39,6 +39,8 @@ typedef struct uct_mesh_iface_config {
     unsigned traffic_class;
     unsigned service_level;
     unsigned hop_limit;
+    unsigned relay_window;
+    size_t relay_chunk;
 } uct_mesh_iface_config_t;
 
 extern ucs_config_field_t uct_mesh_md_config_table[];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mesh_conn.h"
 
+#include "mesh_relay.h"
 #include "mesh_tx.h"
 
 #include "common/log.h"
@@ -41,7 +42,7 @@ void uct_mesh_conn_post(uct_mesh_conn_t *conn, unsigned events)
 uint32_t uct_mesh_conn_rx_limit(uct_mesh_conn_t *conn)
 {
     const uct_mesh_iface_t *iface = conn->iface;
-    unsigned window = iface->rx_target / iface->conn_count;
+    unsigned window = iface->rx_share / iface->conn_count;
     uint32_t limit;
 
     if (window > iface->rx_window)
@@ -58,7 +59,13 @@ void uct_mesh_conn_explain(const uct_mesh_conn_t *conn, int error,
                            char text[MESH_QP_ERROR_LEN])
 {
     struct mesh_qp_end remote = conn->remote_end;
+    char peer[sizeof(conn->peer_node) + sizeof(conn->via) + 16];
 
+    snprintf(peer, sizeof(peer), "%s%s%s", conn->peer_node,
+             !conn->iface->relayed  ? ""
+             : conn->via[0] != '\0' ? " over relay "
+                                    : " over relays",
+             conn->via);
     /* As long as the peer has not answered, all that is known of it is which
      * address was called. */
     if (remote.qpn == 0) {
@@ -66,12 +73,12 @@ void uct_mesh_conn_explain(const uct_mesh_conn_t *conn, int error,
         remote.gid_type = conn->local_end.gid_type;
         snprintf(remote.lane, sizeof(remote.lane), "(unknown)");
     }
-    mesh_qp_explain(error, what, conn->peer_node, &conn->local_end, &remote,
+    mesh_qp_explain(error, what, peer, &conn->local_end, &remote,
                     conn->iface->lane.ifindex, hint, text);
 }
 
 /* From here on nothing is sent; what was posted comes back, see
- * uct_mesh_conn_post_drain(). */
+ * uct_mesh_conn_drain(). */
 static void stop(uct_mesh_conn_t *conn, enum uct_mesh_conn_event event,
                  ucs_status_t status, unsigned work)
 {
@@ -163,9 +170,12 @@ static void on_ready(uct_mesh_conn_t *conn)
     if (conn->over)
         return;
     conn->ready = true;
-    conn->sq_avail = (int)(conn->sq_mask + 1 - (conn->sq_head - conn->sq_tail));
-    mesh_info("connected to node %s: lane %s to lane %s", conn->peer_node,
-              conn->local_end.lane, conn->remote_end.lane);
+    conn->sq_avail = (int)(conn->sq_limit - (conn->sq_head - conn->sq_tail));
+    if (conn->iface->relayed)
+        uct_mesh_relay_conn_add(conn);
+    mesh_info("connected to node %s: lane %s to lane %s%s%s", conn->peer_node,
+              conn->local_end.lane, conn->remote_end.lane,
+              conn->iface->relayed ? " of the first relay " : "", conn->via);
 }
 
 /* The peer is gone or never came: an error only for those who use it. */
@@ -185,7 +195,10 @@ static void lose_peer(uct_mesh_conn_t *conn, ucs_status_t status,
 /* What the peer sent before it went counts. */
 static void take_the_last(uct_mesh_conn_t *conn)
 {
-    while (uct_mesh_iface_poll(conn->iface) > 0)
+    uct_mesh_iface_t *iface = conn->iface;
+
+    while (iface->relayed ? uct_mesh_relay_poll(iface) > 0
+                          : uct_mesh_iface_poll(iface) > 0)
         ;
 }
 
@@ -202,8 +215,11 @@ static void on_gone(uct_mesh_conn_t *conn)
     char text[MESH_QP_ERROR_LEN];
 
     take_the_last(conn);
-    uct_mesh_conn_explain(conn, ECONNRESET, "the peer process is gone",
-                          "see what ended it", text);
+    if (conn->iface->relayed) /* the one who ended it said why */
+        snprintf(text, sizeof(text), "%s", conn->reason);
+    else
+        uct_mesh_conn_explain(conn, ECONNRESET, "the peer process is gone",
+                              "see what ended it", text);
     lose_peer(conn, UCT_MESH_PEER_LOST, text);
 }
 
@@ -334,7 +350,7 @@ static unsigned do_work(uct_mesh_conn_t *conn, unsigned work)
 
     if ((work & UCT_MESH_WORK_CREDIT) && !send_credit(conn))
         left |= UCT_MESH_WORK_CREDIT;
-    if ((work & UCT_MESH_WORK_DRAIN) && !uct_mesh_conn_post_drain(conn))
+    if ((work & UCT_MESH_WORK_DRAIN) && !uct_mesh_conn_drain(conn))
         left |= UCT_MESH_WORK_DRAIN;
     if (work & UCT_MESH_WORK_NOTIFY)
         notify(conn);

@@ -67,11 +67,19 @@ typedef struct uct_mesh_conn {
     uint32_t sq_signaled;    /* sq_head after the last signalled send */
     uint32_t sq_am;          /* what follows are puts and gets only */
     uint32_t sq_mask;
+    uint32_t sq_limit; /* sends that may be on the way */
     uint32_t tx_seq;   /* of the next active message */
     uint32_t tx_limit; /* credits: send while tx_seq is before it */
     uint16_t peer_index;
     uint16_t index;
     uct_mesh_tx_slot_t *slots; /* owned */
+
+    /* main thread: sending over relays */
+    uint32_t sq_local; /* sends that the first relay has */
+    uint32_t sq_acked; /* sends that are complete at the far end */
+    uint32_t qpn;      /* key of iface->by_qpn */
+    bool by_qpn;
+    UT_hash_handle hh_qpn;
 
     /* main thread: receiving */
     uint32_t rx_seq;   /* of the next active message */
@@ -111,7 +119,10 @@ typedef struct uct_mesh_conn {
     struct mesh_qp_end local_end;
     struct mesh_qp_end remote_end;
     char peer_node[MESH_NODE_NAME_LEN];
-    bool self; /* the peer is this very interface */
+    char via[128];   /* the relays by name, empty: not known */
+    uint16_t window; /* relayed: messages, as granted */
+    uint32_t chunk;  /* relayed: bytes of a message's data, as granted */
+    bool self;       /* the peer is this very interface */
 } uct_mesh_conn_t;
 
 /*
@@ -164,6 +175,16 @@ static inline void uct_mesh_conn_work_add(uct_mesh_conn_t *conn, unsigned bits)
 /* The limit to tell the peer now: what it may have on the way from here. */
 uint32_t uct_mesh_conn_rx_limit(uct_mesh_conn_t *conn);
 
+/* mesh_conn_hello.c: what to tell the peer, and taking over what it said:
+ * -errno with a line in reason. iface->lock is held. */
+void uct_mesh_conn_hello_fill(uct_mesh_conn_t *conn,
+                              struct mesh_oob_hello *hello_p);
+int uct_mesh_conn_hello_take(uct_mesh_conn_t *conn,
+                             const struct mesh_oob_hello *peer, char *reason,
+                             size_t size);
+/* Which call of the peer's it is, see uct_mesh_conn_judge(). */
+uint32_t uct_mesh_conn_hello_attempt(const struct mesh_oob_hello *hello);
+
 /* mesh_conn_call.c: callbacks for the engine's thread. */
 extern const struct mesh_oob_ops uct_mesh_conn_oob_ops;
 
@@ -174,6 +195,9 @@ int uct_mesh_conn_dial(uct_mesh_conn_t *conn, uint32_t delay_ms);
  * is held. NULL when memory or indexes are out. */
 uct_mesh_conn_t *uct_mesh_conn_new(uct_mesh_iface_t *iface,
                                    uint64_t endpoint_id);
+
+/* Why uct_mesh_conn_new() fails now. iface->lock is held. */
+const char *uct_mesh_conn_no_room(const uct_mesh_iface_t *iface);
 
 /* Applies an event to the state; logs and returns -EPROTO if it has no place.
  * iface->lock is held. */

@@ -5,114 +5,21 @@
  */
 #include "mesh_conn.h"
 
-#include "mesh_am_wire.h"
-
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/wire_cursor.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define REDIAL_MS    500 /* after "mine is under way" or a broken call */
-#define MAX_REDIALS  3
-#define CALL_VERSION 1
-
-/* What the two ends of a connection tell each other beside the QP. */
-struct call_info {
-    uint16_t index;    /* of the connection at the sender */
-    uint32_t attempt;  /* calls the sender has made so far */
-    uint32_t limit;    /* first credits */
-    uint32_t seg_size; /* receive buffers, header included */
-};
-
-static void info_pack(const struct call_info *info,
-                      struct mesh_oob_hello *hello)
-{
-    struct mesh_wire_writer writer;
-
-    mesh_wire_writer_init(&writer, hello->user, sizeof(hello->user));
-    mesh_wire_write_u32(&writer, CALL_VERSION);
-    mesh_wire_write_u16(&writer, info->index);
-    mesh_wire_write_u32(&writer, info->attempt);
-    mesh_wire_write_u32(&writer, info->limit);
-    mesh_wire_write_u32(&writer, info->seg_size);
-    hello->user_len = (unsigned)mesh_wire_writer_len(&writer);
-}
-
-static int info_unpack(const struct mesh_oob_hello *hello,
-                       struct call_info *info_p)
-{
-    struct mesh_wire_reader reader;
-    uint32_t version;
-
-    mesh_wire_reader_init(&reader, hello->user, hello->user_len);
-    version = mesh_wire_read_u32(&reader);
-    info_p->index = mesh_wire_read_u16(&reader);
-    info_p->attempt = mesh_wire_read_u32(&reader);
-    info_p->limit = mesh_wire_read_u32(&reader);
-    info_p->seg_size = mesh_wire_read_u32(&reader);
-    if (!reader.failed && version != CALL_VERSION)
-        return -EPROTONOSUPPORT;
-    return mesh_wire_reader_done(&reader) && hello->rail_count == 1 ? 0
-                                                                    : -EPROTO;
-}
-
-static void fill_hello(uct_mesh_conn_t *conn, struct mesh_oob_hello *hello_p)
-{
-    const uct_mesh_iface_t *iface = conn->iface;
-    const struct mesh_node *node = &uct_mesh_iface_md(iface)->node;
-    struct call_info info = {
-        .index = conn->index,
-        .attempt = iface->attempts,
-        .seg_size = iface->seg_size,
-    };
-
-    conn->rx_limit = uct_mesh_conn_rx_limit(conn);
-    info.limit = conn->rx_limit;
-    memset(hello_p, 0, sizeof(*hello_p));
-    hello_p->node_id = node->id;
-    hello_p->endpoint_id = iface->address.endpoint_id;
-    memcpy(hello_p->node_name, node->name, sizeof(hello_p->node_name));
-    hello_p->rail_count = 1;
-    hello_p->rails[0] = conn->local_end;
-    info_pack(&info, hello_p);
-}
-
-/* Takes over what the peer said. -errno with a line in reason. */
-static int take_hello(uct_mesh_conn_t *conn, const struct mesh_oob_hello *peer,
-                      char *reason, size_t size)
-{
-    struct call_info info;
-    int ret = info_unpack(peer, &info);
-
-    if (ret != 0) {
-        snprintf(reason, size, "node %s speaks another version of mesh_rc",
-                 peer->node_name);
-        return ret;
-    }
-    if (info.seg_size != conn->iface->seg_size) {
-        snprintf(reason, size,
-                 "UCX_MESH_RC_SEG_SIZE is %u on node %s but %u on node %s: it "
-                 "must be the same in all processes",
-                 info.seg_size, peer->node_name, conn->iface->seg_size,
-                 uct_mesh_iface_md(conn->iface)->node.name);
-        return -EINVAL;
-    }
-    memcpy(conn->peer_node, peer->node_name, sizeof(conn->peer_node));
-    conn->remote_end = peer->rails[0];
-    conn->peer_index = info.index;
-    conn->peer_attempt = info.attempt;
-    conn->tx_limit = info.limit;
-    return 0;
-}
+#define REDIAL_MS   500 /* after "mine is under way" or a broken call */
+#define MAX_REDIALS 3
 
 /* Both ends know; the one with the smaller MTU says so. */
 static void warn_mtu(const uct_mesh_conn_t *conn)
 {
     static atomic_bool warned;
 
-    if (conn->remote_end.mtu <= conn->local_end.mtu ||
+    if (conn->iface->relayed || conn->remote_end.mtu <= conn->local_end.mtu ||
         atomic_exchange(&warned, true))
         return;
     mesh_warn("MTU differs: lane %s has RDMA MTU %u, lane %s of node %s has "
@@ -128,6 +35,26 @@ static void fail(uct_mesh_conn_t *conn, int error)
     conn->error = error;
     uct_mesh_conn_unhash(conn);
     uct_mesh_conn_post(conn, UCT_MESH_EVENT_FAILED);
+}
+
+/* Over relays each call looks for the path again: a cable may be pulled. */
+static int choose_path(uct_mesh_conn_t *conn, struct uct_mesh_way *way_p,
+                       struct mesh_oob_connect_params *params)
+{
+    if (!conn->iface->relayed)
+        return 0;
+    if (uct_mesh_iface_way(conn->iface, &conn->remote, way_p) != UCS_OK)
+        return -EHOSTUNREACH;
+    conn->local_addr = way_p->local;
+    conn->remote_addr = way_p->remote;
+    memcpy(conn->via, way_p->via, sizeof(conn->via));
+    conn->window = (uint16_t)conn->iface->relay_window;
+    conn->chunk = conn->iface->relay_chunk;
+    params->local = way_p->local;
+    params->remote = way_p->remote;
+    params->port = way_p->port;
+    params->path = &way_p->path;
+    return 0;
 }
 
 int uct_mesh_conn_dial(uct_mesh_conn_t *conn, uint32_t delay_ms)
@@ -149,13 +76,16 @@ int uct_mesh_conn_dial(uct_mesh_conn_t *conn, uint32_t delay_ms)
         .ops = &uct_mesh_conn_oob_ops,
         .arg = conn,
     };
+    struct uct_mesh_way way;
     int ret;
 
     ret = uct_mesh_conn_set(conn, UCT_MESH_CONN_DIAL);
     if (ret != 0)
         return ret;
     memcpy(params.token, conn->remote.token, sizeof(params.token));
-    ret = mesh_oob_connect(md->oob, &params, &conn->channel);
+    ret = choose_path(conn, &way, &params);
+    if (ret == 0)
+        ret = mesh_oob_connect(md->oob, &params, &conn->channel);
     if (ret != 0) {
         uct_mesh_conn_explain(conn, -ret, "calling the peer failed", NULL,
                               conn->reason);
@@ -173,7 +103,7 @@ static int on_request(void *arg, struct mesh_oob_hello *hello_p)
     conn->iface->attempts++;
     ret = uct_mesh_conn_qp_create(conn);
     if (ret == 0)
-        fill_hello(conn, hello_p);
+        uct_mesh_conn_hello_fill(conn, hello_p);
     pthread_mutex_unlock(&conn->iface->lock);
     return ret;
 }
@@ -184,7 +114,8 @@ static int on_reply(void *arg, const struct mesh_oob_hello *peer)
     int ret;
 
     pthread_mutex_lock(&conn->iface->lock);
-    ret = take_hello(conn, peer, conn->reason, sizeof(conn->reason));
+    ret = uct_mesh_conn_hello_take(conn, peer, conn->reason,
+                                   sizeof(conn->reason));
     if (ret == 0)
         ret = uct_mesh_conn_qp_connect(conn);
     if (ret == 0)
@@ -218,6 +149,13 @@ static bool may_redial(uct_mesh_conn_t *conn, int error)
     bool reached = conn->qp != NULL;
 
     switch (error) {
+    case -EHOSTUNREACH:
+    case -ENETUNREACH:
+    case -ECONNREFUSED:
+        /* Relays may not know of a change yet that we know, or know more. */
+        if (conn->iface->relayed)
+            break;
+        return false;
     case -EALREADY:
     case -EAGAIN:
     case -ECONNRESET:
@@ -255,8 +193,11 @@ static void closed_before_ready(uct_mesh_conn_t *conn, int error,
     fail(conn, error);
 }
 
-static unsigned end_event(int error)
+static unsigned end_event(const uct_mesh_conn_t *conn, int error)
 {
+    /* A relay has ended the flow with the channel: it does not come back. */
+    if (conn->iface->relayed)
+        return error == -ESHUTDOWN ? UCT_MESH_EVENT_BYE : UCT_MESH_EVENT_GONE;
     switch (error) {
     case -ESHUTDOWN:
         return UCT_MESH_EVENT_BYE;
@@ -275,10 +216,14 @@ static void on_closed(void *arg, int error, const char *reason)
     pthread_mutex_lock(&conn->iface->lock);
     channel = conn->channel;
     conn->channel = NULL;
-    if (conn->state == UCT_MESH_CONN_READY)
-        uct_mesh_conn_post(conn, end_event(error));
-    else if (conn->state < UCT_MESH_CONN_READY)
+    if (conn->state == UCT_MESH_CONN_READY) {
+        if (conn->iface->relayed && error != -ESHUTDOWN)
+            uct_mesh_conn_explain(conn, -error, "the way to the peer broke",
+                                  reason, conn->reason);
+        uct_mesh_conn_post(conn, end_event(conn, error));
+    } else if (conn->state < UCT_MESH_CONN_READY) {
         closed_before_ready(conn, error, reason);
+    }
     pthread_mutex_unlock(&conn->iface->lock);
     mesh_oob_channel_close(channel);
 }
@@ -313,7 +258,7 @@ static int choose_local_addr(uct_mesh_conn_t *conn,
 static int answer(uct_mesh_conn_t *conn, const struct mesh_oob_hello *peer,
                   char reason[MESH_OOB_REASON_LEN])
 {
-    int ret = take_hello(conn, peer, reason, MESH_OOB_REASON_LEN);
+    int ret = uct_mesh_conn_hello_take(conn, peer, reason, MESH_OOB_REASON_LEN);
 
     if (ret != 0)
         return ret;
@@ -333,24 +278,44 @@ static int answer(uct_mesh_conn_t *conn, const struct mesh_oob_hello *peer,
     return uct_mesh_conn_set(conn, UCT_MESH_CONN_ACCEPT);
 }
 
-/* The connection that shall carry this call, or NULL to refuse it. */
-static uct_mesh_conn_t *conn_for_call(uct_mesh_iface_t *iface,
-                                      const struct mesh_oob_hello *peer)
+/* One that is new to us. NULL: refuse it, with the reason. */
+static uct_mesh_conn_t *conn_for_new(uct_mesh_iface_t *iface,
+                                     const struct mesh_oob_hello *peer,
+                                     char *reason, int *error_p)
 {
-    struct call_info info = {0};
+    uct_mesh_conn_t *conn = uct_mesh_conn_new(iface, peer->endpoint_id);
+
+    if (conn != NULL)
+        return conn;
+    snprintf(reason, MESH_OOB_REASON_LEN,
+             "node %s has %s for another connection on lane %s",
+             uct_mesh_iface_md(iface)->node.name, uct_mesh_conn_no_room(iface),
+             iface->lane.ibdev);
+    *error_p = -ENOBUFS;
+    return NULL;
+}
+
+/* The connection that shall carry this call, or NULL as above. */
+static uct_mesh_conn_t *conn_for_call(uct_mesh_iface_t *iface,
+                                      const struct mesh_oob_hello *peer,
+                                      char *reason, int *error_p)
+{
     uct_mesh_conn_t *conn;
 
     HASH_FIND(hh, iface->by_peer, &peer->endpoint_id, sizeof(peer->endpoint_id),
               conn);
     if (conn == NULL)
-        return uct_mesh_conn_new(iface, peer->endpoint_id);
-    (void)info_unpack(peer, &info); /* nonsense is refused later */
-    switch (uct_mesh_conn_judge(conn->state, iface->address.endpoint_id,
-                                peer->endpoint_id, info.attempt,
-                                conn->peer_attempt)) {
+        return conn_for_new(iface, peer, reason, error_p);
+    switch (uct_mesh_conn_judge(
+        conn->state, iface->address.endpoint_id, peer->endpoint_id,
+        uct_mesh_conn_hello_attempt(peer), conn->peer_attempt)) {
     case UCT_MESH_CALL_ACCEPT:
         return conn;
     case UCT_MESH_CALL_REFUSE:
+        snprintf(reason, MESH_OOB_REASON_LEN,
+                 "node %s is calling in the other direction",
+                 uct_mesh_iface_md(iface)->node.name);
+        *error_p = -EALREADY;
         return NULL;
     case UCT_MESH_CALL_REPLACE:
         break;
@@ -358,7 +323,7 @@ static uct_mesh_conn_t *conn_for_call(uct_mesh_iface_t *iface,
     uct_mesh_conn_explain(conn, ECONNRESET, "the peer has lost the connection",
                           "a new one is being made", conn->reason);
     fail(conn, -ECONNRESET);
-    return uct_mesh_conn_new(iface, peer->endpoint_id);
+    return conn_for_new(iface, peer, reason, error_p);
 }
 
 static int on_accept(void *listener_arg, struct mesh_oob_channel *channel,
@@ -369,16 +334,12 @@ static int on_accept(void *listener_arg, struct mesh_oob_channel *channel,
     uct_mesh_iface_t *iface = listener_arg;
     struct mesh_oob_channel *own = NULL;
     uct_mesh_conn_t *conn;
-    int ret = -EALREADY;
+    int ret = 0;
 
     pthread_mutex_lock(&iface->lock);
-    conn = conn_for_call(iface, peer);
-    if (conn == NULL) {
-        snprintf(reason, MESH_OOB_REASON_LEN,
-                 "node %s is calling in the other direction",
-                 uct_mesh_iface_md(iface)->node.name);
+    conn = conn_for_call(iface, peer, reason, &ret);
+    if (conn == NULL)
         goto unlock;
-    }
     own = conn->channel;
     conn->channel = NULL;
     ret = answer(conn, peer, reason);
@@ -389,7 +350,7 @@ static int on_accept(void *listener_arg, struct mesh_oob_channel *channel,
         goto unlock;
     }
     conn->channel = channel;
-    fill_hello(conn, reply_p);
+    uct_mesh_conn_hello_fill(conn, reply_p);
     *arg_p = conn;
 unlock:
     pthread_mutex_unlock(&iface->lock);

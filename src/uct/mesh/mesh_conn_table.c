@@ -2,7 +2,7 @@
 /* Finding, making and freeing connections. */
 #include "mesh_conn.h"
 
-#include "mesh_reach.h"
+#include "mesh_relay.h"
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -41,12 +41,22 @@ static uct_mesh_conn_t **take_index(uct_mesh_iface_t *iface, uint16_t *index_p)
     return NULL;
 }
 
+const char *uct_mesh_conn_no_room(const uct_mesh_iface_t *iface)
+{
+    return iface->relayed && !uct_mesh_relay_has_room(iface)
+               ? "too few receive buffers (UCX_MESH_RC_RX_QUEUE_LEN)"
+               : "no memory";
+}
+
 uct_mesh_conn_t *uct_mesh_conn_new(uct_mesh_iface_t *iface,
                                    uint64_t endpoint_id)
 {
-    uct_mesh_conn_t *conn = calloc(1, sizeof(*conn));
     uct_mesh_conn_t **place;
+    uct_mesh_conn_t *conn;
 
+    if (iface->relayed && !uct_mesh_relay_has_room(iface))
+        return NULL;
+    conn = calloc(1, sizeof(*conn));
     if (conn == NULL)
         return NULL;
     conn->slots = calloc(iface->tx_queue_len, sizeof(*conn->slots));
@@ -59,6 +69,7 @@ uct_mesh_conn_t *uct_mesh_conn_new(uct_mesh_iface_t *iface,
     conn->iface = iface;
     conn->endpoint_id = endpoint_id;
     conn->sq_mask = iface->tx_queue_len - 1;
+    conn->sq_limit = iface->tx_queue_len;
     conn->status = UCS_OK;
     snprintf(conn->peer_node, sizeof(conn->peer_node), "(unknown)");
     mesh_lane_label(&iface->lane, conn->local_end.lane);
@@ -116,8 +127,9 @@ static ucs_status_t get_locked(uct_mesh_iface_t *iface,
                                const struct uct_mesh_address *remote,
                                uct_mesh_conn_t **conn_p)
 {
-    struct mesh_addr local_addr, remote_addr;
+    struct uct_mesh_way way;
     uct_mesh_conn_t *conn;
+    ucs_status_t status;
 
     HASH_FIND(hh, iface->by_peer, &remote->endpoint_id,
               sizeof(remote->endpoint_id), conn);
@@ -126,18 +138,18 @@ static ucs_status_t get_locked(uct_mesh_iface_t *iface,
         *conn_p = conn;
         return UCS_OK;
     }
-    if (!uct_mesh_reach_match(&iface->lane, uct_mesh_iface_md(iface)->node.id,
-                              remote, &local_addr, &remote_addr))
-        return UCS_ERR_UNREACHABLE;
+    status = uct_mesh_iface_way(iface, remote, &way);
+    if (status != UCS_OK)
+        return status;
     conn = uct_mesh_conn_new(iface, remote->endpoint_id);
     if (conn == NULL) {
-        mesh_error("no memory for another connection on lane %s",
-                   iface->lane.ibdev);
+        mesh_error("%s for another connection on lane %s",
+                   uct_mesh_conn_no_room(iface), iface->lane.ibdev);
         return UCS_ERR_NO_MEMORY;
     }
     adopt_remote(conn, remote);
-    conn->local_addr = local_addr;
-    conn->remote_addr = remote_addr;
+    conn->local_addr = way.local;
+    conn->remote_addr = way.remote;
     if (call_peer(conn) != 0)
         uct_mesh_conn_post(conn, UCT_MESH_EVENT_FAILED);
     *conn_p = conn;
@@ -211,6 +223,7 @@ void uct_mesh_conn_destroy(uct_mesh_conn_t *conn)
     iface->conn_count--;
     pthread_mutex_unlock(&iface->lock);
     leave_work(conn);
+    uct_mesh_relay_conn_remove(conn);
     if (conn->qp != NULL)
         ibv_destroy_qp(conn->qp);
     while (conn->flush_head != NULL) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mesh_iface.h"
 
+#include "mesh_relay.h"
 #include "mesh_rx.h"
 #include "mesh_tx.h"
 
@@ -51,6 +52,20 @@ static uct_iface_ops_t iface_ops = {
     .iface_is_reachable = uct_mesh_iface_is_reachable,
 };
 
+/* As above, but for what is different over relays. */
+static uct_iface_ops_t relay_ops(void)
+{
+    uct_iface_ops_t ops = iface_ops;
+
+    ops.ep_put_short = uct_mesh_relay_put_short;
+    ops.ep_put_bcopy = uct_mesh_relay_put_bcopy;
+    ops.ep_put_zcopy = uct_mesh_relay_put_zcopy;
+    ops.ep_get_bcopy = uct_mesh_relay_get_bcopy;
+    ops.ep_get_zcopy = uct_mesh_relay_get_zcopy;
+    ops.iface_progress = uct_mesh_relay_progress;
+    return ops;
+}
+
 ucs_status_t uct_mesh_iface_get_device_address(uct_iface_h tl_iface,
                                                uct_device_addr_t *addr)
 {
@@ -74,15 +89,17 @@ ucs_status_t uct_mesh_iface_get_address(uct_iface_h tl_iface,
 static int find_lane(uct_mesh_iface_t *iface, const char *device)
 {
     const uct_mesh_md_t *md = uct_mesh_iface_md(iface);
-    char name[MESH_LANE_NAME_LEN + 8];
+    char name[UCT_DEVICE_NAME_MAX];
 
     for (unsigned i = 0; i < md->lane_count; i++) {
-        snprintf(name, sizeof(name), "%.27s:%u", md->lanes[i].ibdev,
-                 md->lanes[i].port);
-        if (strcmp(name, device) == 0) {
-            iface->lane = md->lanes[i];
+        iface->lane = md->lanes[i];
+        uct_mesh_md_lane_device(&iface->lane, name);
+        if (strcmp(name, device) == 0)
             return 0;
-        }
+        iface->relayed = uct_mesh_md_relay_device(&iface->lane, name) == 0 &&
+                         strcmp(name, device) == 0;
+        if (iface->relayed)
+            return 0;
     }
     mesh_error("there is no lane %s", device);
     return -ENODEV;
@@ -128,6 +145,7 @@ static void make_address(uct_mesh_iface_t *iface)
     struct uct_mesh_address *address = &iface->address;
 
     uct_mesh_address_set_lane(address, &iface->lane);
+    address->relayed = iface->relayed;
     address->node_id = uct_mesh_iface_md(iface)->node.id;
     do {
         randombytes_buf(&address->endpoint_id, sizeof(address->endpoint_id));
@@ -192,7 +210,8 @@ static int start_listening(uct_mesh_iface_t *iface,
         params.family = listeners[i].family;
         if (params.family == 0)
             params.netdev = NULL;
-        else if (!lane_has_family(&iface->lane, params.family))
+        else if (iface->relayed ||
+                 !lane_has_family(&iface->lane, params.family))
             continue;
         ret = mesh_oob_listen(
             uct_mesh_iface_md(iface)->oob, &params, &iface->listeners[i],
@@ -276,6 +295,8 @@ ucs_status_t uct_mesh_iface_open(uct_md_h md, uct_worker_h worker,
     if (find_lane(iface, params->mode.device.dev_name) != 0 ||
         take_settings(iface, config) != 0)
         goto cleanup_base;
+    if (iface->relayed)
+        iface->super.super.ops = relay_ops();
     make_address(iface);
     if (uct_mesh_iface_event_init(iface) != 0)
         goto cleanup_base;
@@ -339,7 +360,7 @@ static void part_from_peers(uct_mesh_iface_t *iface)
     uint64_t end = mesh_clock_ns() + BYE_TIMEOUT_NS;
 
     while (say_bye(iface) && mesh_clock_ns() < end)
-        uct_mesh_iface_progress(&iface->super.super);
+        uct_iface_progress(&iface->super.super);
 }
 
 static void destroy_conns(uct_mesh_iface_t *iface)

@@ -12,6 +12,7 @@
 
 #include "mesh_address.h"
 #include "mesh_config.h"
+#include "mesh_map.h"
 #include "mesh_md.h"
 
 #include "common/pool.h"
@@ -46,6 +47,7 @@ typedef struct uct_mesh_iface {
     struct mesh_pool rx_pool;
     unsigned rx_posted;         /* buffers in the SRQ */
     unsigned rx_target;         /* how many should be */
+    unsigned rx_share;          /* of them for active messages of all */
     unsigned rx_max;            /* SRQ size */
     unsigned rx_payload_offset; /* of the payload in a receive buffer */
     unsigned rx_headroom;
@@ -53,8 +55,10 @@ typedef struct uct_mesh_iface {
     struct ibv_wc stash; /* found while arming, not handled yet */
     bool stashed;
     struct uct_mesh_conn **conns[UCT_MESH_CONN_CHUNKS]; /* owned, NULL holes */
+    struct uct_mesh_conn *by_qpn; /* relayed: hash of ready ones by QP */
 
     /* attributes */
+    bool relayed; /* a relay device: its connections lead over relays */
     struct mesh_lane lane;
     struct uct_mesh_address address;
     struct mesh_qp_config qp_config;
@@ -66,6 +70,8 @@ typedef struct uct_mesh_iface {
     unsigned tx_moderation;
     unsigned rx_queue_len;
     unsigned rx_window;
+    unsigned relay_window; /* messages on the way of a relayed connection */
+    uint32_t relay_chunk;  /* bytes of data in one of them */
     unsigned connect_timeout_ms;
     unsigned probe_timeout_ms;
     unsigned peer_timeout_ms;
@@ -79,7 +85,8 @@ typedef struct uct_mesh_iface {
     struct uct_mesh_iface *md_prev, *md_next; /* on md->ifaces */
 
     /* connection set-up */
-    struct mesh_oob_listener *listeners[3]; /* IPv4, IPv6, same host */
+    struct mesh_oob_listener *listeners[3]; /* IPv4, IPv6, same host and
+                                               relayed by this node's meshd */
     pthread_mutex_t lock;
     struct uct_mesh_conn *by_peer; /* guarded: hash by endpoint id */
     struct uct_mesh_conn *inbox;   /* guarded: connections with events */
@@ -135,12 +142,19 @@ ucs_status_t uct_mesh_iface_query(uct_iface_h iface, uct_iface_attr_t *attr);
 
 /* mesh_progress.c */
 unsigned uct_mesh_iface_progress(uct_iface_h iface);
-/* Handles a batch of completions and returns their number. */
+unsigned uct_mesh_relay_progress(uct_iface_h iface);
+/* Handles a batch of completions and returns their number: of a lane's
+ * interface, or of a relay device. */
 unsigned uct_mesh_iface_poll(uct_mesh_iface_t *iface);
+unsigned uct_mesh_relay_poll(uct_mesh_iface_t *iface);
 
-/* mesh_reach.c */
+/* mesh_iface_reach.c */
 int uct_mesh_iface_is_reachable(const uct_iface_h iface,
                                 const uct_device_addr_t *device,
                                 const uct_iface_addr_t *address);
+/* How to call a peer from here. UCS_ERR_UNREACHABLE. */
+ucs_status_t uct_mesh_iface_way(const uct_mesh_iface_t *iface,
+                                const struct uct_mesh_address *remote,
+                                struct uct_mesh_way *way_p);
 
 #endif

@@ -4,12 +4,15 @@
  */
 #include "mesh_check.h"
 
+#include "common/relay_wire.h"
+
 #include <string.h>
 
-#define LATENCY        1.3e-6 /* seconds, for UCX's choice of lanes */
-#define LATENCY_PER_EP 1.0e-9
-#define OVERHEAD       75e-9
-#define ETH_OVERHEAD   78 /* RoCE v2 headers and framing of one packet */
+#define LATENCY         1.3e-6 /* seconds, for UCX's choice of lanes */
+#define RELAYED_LATENCY 4e-6   /* two hops and the relay between them */
+#define LATENCY_PER_EP  1.0e-9
+#define OVERHEAD        75e-9
+#define ETH_OVERHEAD    78 /* RoCE v2 headers and framing of one packet */
 
 static void query_am(const uct_mesh_iface_t *iface, uct_iface_attr_t *attr)
 {
@@ -21,6 +24,18 @@ static void query_am(const uct_mesh_iface_t *iface, uct_iface_attr_t *attr)
     attr->cap.am.max_iov = iface->max_sge - 1;
     attr->cap.am.opt_zcopy_align = 64;
     attr->cap.am.align_mtu = iface->lane.active_mtu;
+}
+
+static void query_relayed_put(const uct_mesh_iface_t *iface,
+                              uct_iface_attr_t *attr)
+{
+    attr->cap.put.max_short = iface->inline_size - MESH_RELAY_HDR_LEN;
+    attr->cap.put.max_bcopy = iface->seg_size - MESH_RELAY_HDR_LEN;
+    attr->cap.put.min_zcopy = 0;
+    attr->cap.put.max_zcopy = iface->relay_chunk;
+    attr->cap.put.max_iov = iface->max_sge - 1;
+    attr->cap.put.opt_zcopy_align = 64;
+    attr->cap.put.align_mtu = iface->lane.active_mtu;
 }
 
 static void query_rma(const uct_mesh_iface_t *iface, uct_iface_attr_t *attr)
@@ -57,7 +72,6 @@ ucs_status_t uct_mesh_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
     attr->cap.flags = UCT_IFACE_FLAG_AM_SHORT | UCT_IFACE_FLAG_AM_BCOPY |
                       UCT_IFACE_FLAG_AM_ZCOPY | UCT_IFACE_FLAG_PUT_SHORT |
                       UCT_IFACE_FLAG_PUT_BCOPY | UCT_IFACE_FLAG_PUT_ZCOPY |
-                      UCT_IFACE_FLAG_GET_BCOPY | UCT_IFACE_FLAG_GET_ZCOPY |
                       UCT_IFACE_FLAG_PENDING | UCT_IFACE_FLAG_CONNECT_TO_IFACE |
                       UCT_IFACE_FLAG_CB_SYNC | UCT_IFACE_FLAG_EP_CHECK |
                       UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE |
@@ -66,7 +80,12 @@ ucs_status_t uct_mesh_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
     attr->cap.event_flags = UCT_IFACE_FLAG_EVENT_SEND_COMP |
                             UCT_IFACE_FLAG_EVENT_RECV | UCT_IFACE_FLAG_EVENT_FD;
     query_am(iface, attr);
-    query_rma(iface, attr);
+    if (iface->relayed) {
+        query_relayed_put(iface, attr);
+    } else {
+        attr->cap.flags |= UCT_IFACE_FLAG_GET_BCOPY | UCT_IFACE_FLAG_GET_ZCOPY;
+        query_rma(iface, attr);
+    }
     attr->device_addr_len = UCT_MESH_DEVICE_ADDR_LEN;
     attr->iface_addr_len = UCT_MESH_IFACE_ADDR_LEN;
     attr->ep_addr_len = 0;
@@ -74,7 +93,8 @@ ucs_status_t uct_mesh_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
     attr->overhead = OVERHEAD;
     attr->bandwidth.dedicated = 0;
     attr->bandwidth.shared = lane_bandwidth(&iface->lane);
-    attr->latency = ucs_linear_func_make(LATENCY, LATENCY_PER_EP);
+    attr->latency = ucs_linear_func_make(
+        iface->relayed ? RELAYED_LATENCY : LATENCY, LATENCY_PER_EP);
     attr->priority = 0;
     return UCS_OK;
 }

@@ -6,6 +6,7 @@
 #include "mesh_tx.h"
 
 #include "common/log.h"
+#include "common/relay_wire.h"
 
 #include <errno.h>
 #include <string.h>
@@ -92,12 +93,31 @@ static void choose_sizes(uct_mesh_iface_t *iface,
     iface->rx_queue_len =
         smaller(config->rx_queue_len < 16 ? 16 : config->rx_queue_len,
                 (unsigned)attr->max_srq_wr);
-    iface->rx_target = iface->rx_queue_len;
+    iface->rx_share = iface->rx_queue_len;
+    iface->rx_target = iface->relayed ? 0 : iface->rx_queue_len;
     iface->rx_max =
         smaller(4 * iface->rx_queue_len, (unsigned)attr->max_srq_wr);
     iface->seg_size = (unsigned)config->seg_size;
     iface->inline_size =
         smaller((unsigned)config->inline_size, UCT_MESH_MAX_INLINE);
+}
+
+/* What is asked of relays; every send over them is signalled. */
+static void choose_relay_sizes(uct_mesh_iface_t *iface,
+                               const uct_mesh_iface_config_t *config)
+{
+    uint32_t chunk = (uint32_t)smaller((unsigned)config->relay_chunk, 1u << 20);
+
+    if (!iface->relayed)
+        return;
+    iface->tx_moderation = 1;
+    iface->relay_window = smaller(
+        smaller(config->relay_window < 4 ? 4 : config->relay_window, 1024),
+        smaller(iface->tx_queue_len, iface->rx_max / 4));
+    /* Active messages have no header of relays before them. */
+    iface->relay_chunk = chunk + MESH_RELAY_HDR_LEN > iface->seg_size
+                             ? chunk
+                             : iface->seg_size - MESH_RELAY_HDR_LEN;
 }
 
 /*
@@ -127,6 +147,7 @@ static int create_cq(uct_mesh_iface_t *iface,
         sends = smaller(sends, max / 2);
         iface->rx_max = max - sends;
         iface->rx_target = smaller(iface->rx_target, iface->rx_max);
+        iface->rx_share = smaller(iface->rx_share, iface->rx_max);
     }
     iface->cq_avail = (int)sends;
     iface->cq = ibv_create_cq(md->context, (int)(sends + iface->rx_max), NULL,
@@ -200,6 +221,7 @@ int uct_mesh_iface_verbs_init(uct_mesh_iface_t *iface,
     ret = check_seg_size(iface);
     if (ret != 0)
         return ret;
+    choose_relay_sizes(iface, config);
     mesh_pool_init(&iface->tx_pool, pd, iface->seg_size, 64, POOL_GROW,
                    config->tx_max_bufs);
     mesh_pool_init(&iface->rx_pool, pd,
@@ -216,7 +238,7 @@ int uct_mesh_iface_verbs_init(uct_mesh_iface_t *iface,
     if (ret != 0)
         goto destroy_srq;
     uct_mesh_rx_refill(iface);
-    if (iface->rx_posted > 0)
+    if (iface->rx_posted > 0 || iface->relayed)
         return 0;
     mesh_pool_cleanup(&iface->rx_pool);
     ret = -ENOMEM;

@@ -3,6 +3,7 @@
 
 #include "mesh_conn.h"
 #include "mesh_engine.h"
+#include "mesh_map.h"
 #include "mesh_mem.h"
 #include "mesh_reach.h"
 
@@ -77,6 +78,31 @@ ucs_status_t uct_mesh_md_query_resources(uct_component_t *component,
     return UCS_OK;
 }
 
+void uct_mesh_md_lane_device(const struct mesh_lane *lane,
+                             char name[UCT_DEVICE_NAME_MAX])
+{
+    snprintf(name, UCT_DEVICE_NAME_MAX, "%.27s:%u", lane->ibdev, lane->port);
+}
+
+int uct_mesh_md_relay_device(const struct mesh_lane *lane,
+                             char name[UCT_DEVICE_NAME_MAX])
+{
+    int index = uct_mesh_map_lane(lane);
+
+    if (index < 0)
+        return index;
+    snprintf(name, UCT_DEVICE_NAME_MAX, "relay%d", index);
+    return 0;
+}
+
+static void device_add(uct_tl_device_resource_t *devices, unsigned *count_p)
+{
+    uct_tl_device_resource_t *device = &devices[(*count_p)++];
+
+    device->type = UCT_DEVICE_TYPE_NET;
+    device->sys_device = UCS_SYS_DEVICE_ID_UNKNOWN;
+}
+
 ucs_status_t uct_mesh_md_query_devices(uct_md_h tl_md,
                                        uct_tl_device_resource_t **devices_p,
                                        unsigned *count_p)
@@ -87,7 +113,7 @@ ucs_status_t uct_mesh_md_query_devices(uct_md_h tl_md,
     char label[MESH_LANE_LABEL_LEN];
     unsigned count = 0;
 
-    devices = calloc(md->lane_count + 1, sizeof(*devices));
+    devices = calloc(2 * md->lane_count + 1, sizeof(*devices));
     if (devices == NULL)
         return UCS_ERR_NO_MEMORY;
     *devices_p = devices;
@@ -105,11 +131,10 @@ ucs_status_t uct_mesh_md_query_devices(uct_md_h tl_md,
                       lane_unusable_reason(lane));
             continue;
         }
-        snprintf(devices[count].name, sizeof(devices[count].name), "%.27s:%u",
-                 lane->ibdev, lane->port);
-        devices[count].type = UCT_DEVICE_TYPE_NET;
-        devices[count].sys_device = UCS_SYS_DEVICE_ID_UNKNOWN;
-        count++;
+        uct_mesh_md_lane_device(lane, devices[count].name);
+        device_add(devices, &count);
+        if (uct_mesh_md_relay_device(lane, devices[count].name) == 0)
+            device_add(devices, &count);
     }
     *count_p = count;
     return UCS_OK;
@@ -240,6 +265,7 @@ static void md_close(uct_md_h tl_md)
     uct_mesh_md_t *md = (uct_mesh_md_t *)tl_md;
 
     mesh_oob_unwatch(md->oob, md->context->async_fd);
+    uct_mesh_map_put();
     uct_mesh_engine_put();
     uct_mesh_mem_cache_cleanup(md);
     md_close_verbs(md);
@@ -333,11 +359,15 @@ ucs_status_t uct_mesh_md_open(uct_component_t *component, const char *name,
         goto close_verbs;
     if (uct_mesh_engine_get(&md->oob) != 0)
         goto cleanup_cache;
-    if (md_watch(md) != 0)
+    if (uct_mesh_map_get(md->oob, &md->settings) != 0)
         goto put_engine;
+    if (md_watch(md) != 0)
+        goto put_map;
     *md_p = &md->super;
     return UCS_OK;
 
+put_map:
+    uct_mesh_map_put();
 put_engine:
     uct_mesh_engine_put();
 cleanup_cache:

@@ -34,7 +34,8 @@ typedef struct uct_mesh_md {
     unsigned lane_count;
     struct mesh_node node;
     struct mesh_node_settings settings; /* owned */
-    struct mesh_oob *oob; /* one reference of the process's engine */
+    struct mesh_oob *oob; /* one reference of the process's engine, and of
+                             its link map */
     pthread_mutex_t lock;
     struct uct_mesh_iface *ifaces; /* guarded by lock: open interfaces */
 } uct_mesh_md_t;
@@ -66,7 +67,15 @@ ucs_status_t uct_mesh_rkey_ptr(uct_component_t *component, uct_rkey_t rkey,
                                void *handle, uint64_t remote_address,
                                void **address_p);
 
-/* Transport method: the lanes of this device that can be used. */
+/* UCX's names of a lane and of its relay device. -ENOENT: no meshd serves, so
+ * there are no relays. */
+void uct_mesh_md_lane_device(const struct mesh_lane *lane,
+                             char name[UCT_DEVICE_NAME_MAX]);
+int uct_mesh_md_relay_device(const struct mesh_lane *lane,
+                             char name[UCT_DEVICE_NAME_MAX]);
+
+/* Transport method: the lanes of this device that can be used, and their relay
+ * devices. */
 ucs_status_t uct_mesh_md_query_devices(uct_md_h md,
                                        uct_tl_device_resource_t **devices_p,
                                        unsigned *count_p);

@@ -4,6 +4,7 @@
  *
  * With nothing to do it costs one poll of the CQ and a look at two flags.
  */
+#include "mesh_relay.h"
 #include "mesh_rx.h"
 #include "mesh_tx.h"
 
@@ -82,40 +83,68 @@ static void send_failed(uct_mesh_conn_t *conn, enum ibv_wc_status status)
                        text);
 }
 
-static void handle_send(uct_mesh_iface_t *iface, const struct ibv_wc *wc)
+/* How a send ended; a failure ends the connection. NULL: it is gone. */
+static inline uct_mesh_conn_t *take_send(uct_mesh_iface_t *iface,
+                                         const struct ibv_wc *wc,
+                                         ucs_status_t *status_p)
 {
     uct_mesh_conn_t *conn =
         uct_mesh_iface_conn(iface, uct_mesh_wr_conn(wc->wr_id));
-    ucs_status_t status = status_of(wc->status);
 
+    *status_p = status_of(wc->status);
     if (__builtin_expect(conn == NULL, 0)) {
         mesh_error("a completion for a send of a connection that is gone");
-        return;
+        return NULL;
     }
     if (__builtin_expect(wc->status != IBV_WC_SUCCESS, 0)) {
         if (!conn->over)
             send_failed(conn, wc->status);
-        status = conn->status;
+        *status_p = conn->status;
     }
-    uct_mesh_conn_complete(conn, (uint32_t)wc->wr_id, status);
+    return conn;
 }
 
 static void handle_wc(uct_mesh_iface_t *iface, const struct ibv_wc *wc)
 {
-    if (wc->wr_id & UCT_MESH_WR_SEND)
-        handle_send(iface, wc);
-    else
+    uct_mesh_conn_t *conn;
+    ucs_status_t status;
+
+    if (!(wc->wr_id & UCT_MESH_WR_SEND)) {
         uct_mesh_rx_handle(iface, wc);
+        return;
+    }
+    conn = take_send(iface, wc, &status);
+    if (__builtin_expect(conn != NULL, 1))
+        uct_mesh_conn_complete(conn, (uint32_t)wc->wr_id, status);
 }
 
-unsigned uct_mesh_iface_poll(uct_mesh_iface_t *iface)
+static void handle_relay_wc(uct_mesh_iface_t *iface, const struct ibv_wc *wc)
+{
+    uct_mesh_conn_t *conn;
+    ucs_status_t status;
+
+    if (wc->wr_id & UCT_MESH_WR_SEND) {
+        conn = take_send(iface, wc, &status);
+        if (conn != NULL)
+            uct_mesh_relay_sent(conn, (uint32_t)wc->wr_id, status);
+    } else if (wc->status == IBV_WC_SUCCESS &&
+               (wc->wc_flags & IBV_WC_WITH_IMM)) {
+        uct_mesh_relay_control(iface, wc);
+    } else {
+        uct_mesh_rx_handle(iface, wc);
+    }
+}
+
+typedef void (*wc_handler_t)(uct_mesh_iface_t *iface, const struct ibv_wc *wc);
+
+static inline unsigned poll_cq(uct_mesh_iface_t *iface, wc_handler_t handle)
 {
     struct ibv_wc wcs[POLL_BATCH];
     int count;
 
     if (__builtin_expect(iface->stashed, 0)) {
         iface->stashed = false;
-        handle_wc(iface, &iface->stash);
+        handle(iface, &iface->stash);
         return 1;
     }
     count = ibv_poll_cq(iface->cq, POLL_BATCH, wcs);
@@ -125,14 +154,23 @@ unsigned uct_mesh_iface_poll(uct_mesh_iface_t *iface)
         return 0;
     }
     for (int i = 0; i < count; i++)
-        handle_wc(iface, &wcs[i]);
+        handle(iface, &wcs[i]);
     return (unsigned)count;
 }
 
-unsigned uct_mesh_iface_progress(uct_iface_h tl_iface)
+unsigned uct_mesh_iface_poll(uct_mesh_iface_t *iface)
 {
-    uct_mesh_iface_t *iface = (uct_mesh_iface_t *)tl_iface;
-    unsigned count = uct_mesh_iface_poll(iface);
+    return poll_cq(iface, handle_wc);
+}
+
+unsigned uct_mesh_relay_poll(uct_mesh_iface_t *iface)
+{
+    return poll_cq(iface, handle_relay_wc);
+}
+
+static inline unsigned progress(uct_mesh_iface_t *iface, wc_handler_t handle)
+{
+    unsigned count = poll_cq(iface, handle);
 
     if (count == 0) {
         if (!atomic_load_explicit(&iface->inbox_full, memory_order_acquire) &&
@@ -148,4 +186,14 @@ unsigned uct_mesh_iface_progress(uct_iface_h tl_iface)
     if (iface->work != NULL)
         uct_mesh_conn_work_progress(iface);
     return count;
+}
+
+unsigned uct_mesh_iface_progress(uct_iface_h iface)
+{
+    return progress((uct_mesh_iface_t *)iface, handle_wc);
+}
+
+unsigned uct_mesh_relay_progress(uct_iface_h iface)
+{
+    return progress((uct_mesh_iface_t *)iface, handle_relay_wc);
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mesh_reach.h"
 
-#include "mesh_iface.h"
-
 #include "common/clock.h"
 #include "common/log.h"
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
@@ -255,38 +254,4 @@ bool uct_mesh_reach_prove(const struct mesh_lane *lanes, unsigned lane_count,
 free_probes:
     free(probes);
     return reachable;
-}
-
-/* Processes of one node meet on the lane whose address both have. */
-static bool same_host_reachable(const uct_mesh_iface_t *iface,
-                                const struct uct_mesh_address *remote)
-{
-    struct mesh_addr local, other;
-
-    return iface->same_host &&
-           uct_mesh_reach_match(&iface->lane, remote->node_id, remote, &local,
-                                &other);
-}
-
-int uct_mesh_iface_is_reachable(const uct_iface_h tl_iface,
-                                const uct_device_addr_t *device,
-                                const uct_iface_addr_t *address)
-{
-    const uct_mesh_iface_t *iface = (const uct_mesh_iface_t *)tl_iface;
-    const uct_mesh_md_t *md = uct_mesh_iface_md(iface);
-    char reason[UCT_MESH_REACH_REASON_LEN] = "";
-    char label[MESH_LANE_LABEL_LEN];
-    struct uct_mesh_address remote;
-
-    if (uct_mesh_address_unpack((const uint8_t *)device,
-                                (const uint8_t *)address, &remote) != 0)
-        return 0;
-    if (remote.node_id == md->node.id)
-        return same_host_reachable(iface, &remote);
-    if (uct_mesh_reach_prove(md->lanes, md->lane_count, &iface->lane,
-                             md->node.id, &remote, iface->probe_timeout_ms,
-                             reason))
-        return 1;
-    mesh_info("lane %s: %s", mesh_lane_label(&iface->lane, label), reason);
-    return 0;
 }

@@ -12,6 +12,7 @@
 #include "mesh_rx.h"
 
 #include "mesh_am_wire.h"
+#include "mesh_relay.h"
 #include "mesh_tx.h"
 
 #include "common/log.h"
@@ -76,12 +77,38 @@ void uct_mesh_rx_refill(uct_mesh_iface_t *iface)
     }
 }
 
+static unsigned smaller(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+/* Relay devices have no buffers before the first connection; from then on
+ * they have what is promised to the peers, and for each ACK one. */
+static unsigned relay_target(uct_mesh_iface_t *iface)
+{
+    unsigned conns = iface->conn_count;
+    unsigned acks = conns * iface->relay_window;
+    unsigned share = smaller(conns * iface->rx_window, iface->rx_queue_len);
+
+    if (share < UCT_MESH_RELAY_MIN_SHARE * conns)
+        share = UCT_MESH_RELAY_MIN_SHARE * conns;
+    iface->rx_share = share > iface->rx_share ? share : iface->rx_share;
+    return smaller(share + acks, iface->rx_max);
+}
+
+static unsigned lane_target(uct_mesh_iface_t *iface)
+{
+    unsigned wanted = smaller(2 * iface->conn_count, iface->rx_max);
+
+    if (wanted > iface->rx_share)
+        iface->rx_share = wanted;
+    return wanted;
+}
+
 void uct_mesh_rx_grow(uct_mesh_iface_t *iface)
 {
-    unsigned wanted = 2 * iface->conn_count;
+    unsigned wanted = iface->relayed ? relay_target(iface) : lane_target(iface);
 
-    if (wanted > iface->rx_max)
-        wanted = iface->rx_max;
     if (wanted <= iface->rx_target)
         return;
     iface->rx_target = wanted;

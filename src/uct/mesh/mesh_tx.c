@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "mesh_relay.h"
 #include "mesh_tx_post.h"
 
 #include "common/log.h"
@@ -68,14 +69,18 @@ ucs_status_t uct_mesh_conn_post_nop(uct_mesh_conn_t *conn, bool probe)
 
     if (conn->sq_avail <= 0 || conn->iface->cq_avail <= 0)
         return conn->over ? conn->status : UCS_ERR_NO_RESOURCE;
+    if (conn->iface->relayed)
+        return uct_mesh_relay_post_nop(conn, probe);
     return uct_mesh_tx_post_own(conn, &wr, &slot, true);
 }
 
-bool uct_mesh_conn_post_drain(uct_mesh_conn_t *conn)
+bool uct_mesh_conn_drain(uct_mesh_conn_t *conn)
 {
     static const uct_mesh_tx_slot_t slot;
     struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
 
+    if (conn->iface->relayed)
+        uct_mesh_relay_drain(conn);
     if (conn->sq_signaled == conn->sq_head)
         return true;
     if (conn->sq_head - conn->sq_tail > conn->sq_mask ||

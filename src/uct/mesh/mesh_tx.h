@@ -72,11 +72,11 @@ ucs_status_t uct_mesh_conn_post_nop(uct_mesh_conn_t *conn, bool probe);
 ucs_status_t uct_mesh_conn_post_ctrl(uct_mesh_conn_t *conn, uint8_t type);
 
 /*
- * On a stopped QP: makes sure that a completion comes for the last send. Those
- * without one that had arrived before the stop leave no trace otherwise.
+ * On a stopped QP, once: makes sure that a completion comes for the last send.
+ * Those without one that had arrived before the stop leave no trace otherwise.
  * False when the queue is full: to be tried again after completions.
  */
-bool uct_mesh_conn_post_drain(uct_mesh_conn_t *conn);
+bool uct_mesh_conn_drain(uct_mesh_conn_t *conn);
 
 /* Completes all sends up to and including counter, the last with status. */
 void uct_mesh_conn_complete(uct_mesh_conn_t *conn, uint32_t counter,

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which interface reaches which, and on what way.
+ *
+ * Where the link map knows both nodes it decides, whatever the masks say.
+ * Without it lanes are matched by their address plan and the wire is asked;
+ * relays need the map.
+ */
+#include "mesh_iface.h"
+#include "mesh_reach.h"
+
+#include "common/log.h"
+
+/* Processes of one node meet on the lane whose address both have. */
+static bool same_host_reachable(const uct_mesh_iface_t *iface,
+                                const struct uct_mesh_address *remote)
+{
+    struct mesh_addr local, other;
+
+    return iface->same_host && !iface->relayed &&
+           uct_mesh_reach_match(&iface->lane, remote->node_id, remote, &local,
+                                &other);
+}
+
+static bool lane_reachable(const uct_mesh_iface_t *iface,
+                           const struct uct_mesh_address *remote, char *reason)
+{
+    const uct_mesh_md_t *md = uct_mesh_iface_md(iface);
+    struct uct_mesh_way way;
+
+    switch (uct_mesh_map_direct(&iface->lane, remote, &way, reason)) {
+    case UCT_MESH_MAP_YES:
+        return true;
+    case UCT_MESH_MAP_NO:
+        return false;
+    case UCT_MESH_MAP_UNKNOWN:
+        break;
+    }
+    return uct_mesh_reach_prove(md->lanes, md->lane_count, &iface->lane,
+                                md->node.id, remote, iface->probe_timeout_ms,
+                                reason);
+}
+
+static bool reachable(const uct_mesh_iface_t *iface,
+                      const struct uct_mesh_address *remote, char *reason)
+{
+    struct uct_mesh_way way;
+
+    if (remote->relayed != iface->relayed)
+        return false;
+    if (remote->node_id == uct_mesh_iface_md(iface)->node.id)
+        return same_host_reachable(iface, remote);
+    if (iface->relayed)
+        return uct_mesh_map_relayed(&iface->lane, remote, &way, reason) ==
+               UCT_MESH_MAP_YES;
+    return lane_reachable(iface, remote, reason);
+}
+
+int uct_mesh_iface_is_reachable(const uct_iface_h tl_iface,
+                                const uct_device_addr_t *device,
+                                const uct_iface_addr_t *address)
+{
+    const uct_mesh_iface_t *iface = (const uct_mesh_iface_t *)tl_iface;
+    char reason[UCT_MESH_REACH_REASON_LEN] = "";
+    char label[MESH_LANE_LABEL_LEN];
+    struct uct_mesh_address remote;
+
+    if (uct_mesh_address_unpack((const uint8_t *)device,
+                                (const uint8_t *)address, &remote) != 0)
+        return 0;
+    if (reachable(iface, &remote, reason))
+        return 1;
+    if (iface->relayed)
+        mesh_debug("relay device of lane %s: %s",
+                   mesh_lane_label(&iface->lane, label), reason);
+    else if (reason[0] != '\0')
+        mesh_info("lane %s: %s", mesh_lane_label(&iface->lane, label), reason);
+    return 0;
+}
+
+ucs_status_t uct_mesh_iface_way(const uct_mesh_iface_t *iface,
+                                const struct uct_mesh_address *remote,
+                                struct uct_mesh_way *way_p)
+{
+    uint64_t own_node = uct_mesh_iface_md(iface)->node.id;
+    char reason[UCT_MESH_MAP_REASON_LEN];
+
+    if (remote->relayed != iface->relayed)
+        return UCS_ERR_UNREACHABLE;
+    if (iface->relayed)
+        return uct_mesh_map_relayed(&iface->lane, remote, way_p, reason) ==
+                       UCT_MESH_MAP_YES
+                   ? UCS_OK
+                   : UCS_ERR_UNREACHABLE;
+    if (remote->node_id != own_node &&
+        uct_mesh_map_direct(&iface->lane, remote, way_p, reason) ==
+            UCT_MESH_MAP_YES)
+        return UCS_OK;
+    return uct_mesh_reach_match(&iface->lane, own_node, remote, &way_p->local,
+                                &way_p->remote)
+               ? UCS_OK
+               : UCS_ERR_UNREACHABLE;
+}

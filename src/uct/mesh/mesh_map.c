@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "mesh_map.h"
+
+#include "mesh_reach.h"
+
+#include "common/log.h"
+#include "common/meshd_client.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* All of the process, guarded by lock; the client itself stays the same as
+ * long as there is a reference. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct mesh_meshd_client *client; /* owned, NULL: no meshd */
+static struct mesh_oob *engine;          /* borrowed */
+static unsigned references;
+
+/* The two nodes of a question. */
+struct ends {
+    struct mesh_map_record *self; /* owned */
+    struct mesh_map_record *peer; /* owned */
+    const struct mesh_lane_info *lane;
+    const struct mesh_lane_info *remote_lane;
+};
+
+/* On the engine's thread. */
+static void map_event(void *arg)
+{
+    struct mesh_meshd_client *own = arg;
+
+    if (mesh_meshd_client_process(own) > 0)
+        uct_mesh_reach_forget();
+}
+
+static int connect_locked(struct mesh_oob *oob,
+                          const struct mesh_node_settings *settings)
+{
+    int ret;
+
+    if (settings->meshd == MESH_MESHD_OFF)
+        return 0;
+    ret = mesh_meshd_client_create((enum mesh_meshd_mode)settings->meshd,
+                                   settings->meshd_timeout_ms, &client);
+    if (ret != 0) {
+        client = NULL;
+        return settings->meshd == MESH_MESHD_REQUIRED ? ret : 0;
+    }
+    ret = mesh_oob_watch(oob, mesh_meshd_client_fd(client), map_event, client);
+    if (ret != 0) {
+        mesh_meshd_client_destroy(client);
+        client = NULL;
+        return ret;
+    }
+    engine = oob;
+    return 0;
+}
+
+int uct_mesh_map_get(struct mesh_oob *oob,
+                     const struct mesh_node_settings *settings)
+{
+    int ret = 0;
+
+    pthread_mutex_lock(&lock);
+    if (references == 0)
+        ret = connect_locked(oob, settings);
+    if (ret == 0)
+        references++;
+    else
+        mesh_error("MESH_MESHD=required, but there is no meshd to use: %s; "
+                   "start it, see the lines above",
+                   strerror(-ret));
+    pthread_mutex_unlock(&lock);
+    return ret;
+}
+
+void uct_mesh_map_put(void)
+{
+    pthread_mutex_lock(&lock);
+    if (--references == 0 && client != NULL) {
+        mesh_oob_unwatch(engine, mesh_meshd_client_fd(client));
+        mesh_meshd_client_destroy(client);
+        client = NULL;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static int record_of_self(struct mesh_map_record **record_p)
+{
+    struct mesh_meshd_self self;
+
+    if (client == NULL)
+        return -ENOENT;
+    mesh_meshd_client_self(client, &self);
+    return mesh_meshd_client_record(client, self.node_id, record_p);
+}
+
+static const struct mesh_lane_info *
+find_own_lane(const struct mesh_map_record *record,
+              const struct mesh_lane *lane)
+{
+    for (unsigned i = 0; i < record->lane_count; i++) {
+        if (strcmp(record->lanes[i].ibdev, lane->ibdev) == 0 &&
+            record->lanes[i].port == lane->port)
+            return &record->lanes[i];
+    }
+    return NULL;
+}
+
+static bool has_address(const struct mesh_lane_info *lane,
+                        const struct mesh_addr *addr)
+{
+    for (unsigned i = 0; i < lane->addr_count; i++) {
+        if (mesh_addr_equal(&lane->addrs[i], addr))
+            return true;
+    }
+    return false;
+}
+
+/* The lane with most of the addresses: one may be on several lanes. */
+static const struct mesh_lane_info *
+find_peer_lane(const struct mesh_map_record *record,
+               const struct uct_mesh_address *remote)
+{
+    const struct mesh_lane_info *best = NULL;
+    unsigned most = 0;
+
+    for (unsigned i = 0; i < record->lane_count; i++) {
+        unsigned count = 0;
+
+        for (unsigned j = 0; j < remote->addr_count; j++)
+            count += has_address(&record->lanes[i], &remote->addrs[j]);
+        if (count > most) {
+            most = count;
+            best = &record->lanes[i];
+        }
+    }
+    return best;
+}
+
+static void ends_release(struct ends *ends)
+{
+    free(ends->self);
+    free(ends->peer);
+}
+
+/* False: the map does not know one of the two, and reason says which. */
+static bool ends_find(const struct mesh_lane *lane,
+                      const struct uct_mesh_address *remote,
+                      struct ends *ends_p, char *reason)
+{
+    memset(ends_p, 0, sizeof(*ends_p));
+    if (record_of_self(&ends_p->self) != 0) {
+        snprintf(reason, UCT_MESH_MAP_REASON_LEN, "no meshd serves here");
+        return false;
+    }
+    if (mesh_meshd_client_record(client, remote->node_id, &ends_p->peer) != 0) {
+        snprintf(reason, UCT_MESH_MAP_REASON_LEN,
+                 "no meshd of the peer's node is known");
+        return false;
+    }
+    ends_p->lane = find_own_lane(ends_p->self, lane);
+    ends_p->remote_lane = find_peer_lane(ends_p->peer, remote);
+    if (ends_p->lane != NULL && ends_p->remote_lane != NULL)
+        return true;
+    snprintf(reason, UCT_MESH_MAP_REASON_LEN,
+             "meshd of node %s lists no such "
+             "lane",
+             ends_p->lane == NULL ? ends_p->self->name : ends_p->peer->name);
+    return false;
+}
+
+/* The best paths, from the node with the smaller id. */
+static unsigned find_paths(const struct ends *ends,
+                           struct mesh_route_path *paths, bool *back_p)
+{
+    uint64_t self = ends->self->node_id, peer = ends->peer->node_id;
+    unsigned count = 0;
+
+    *back_p = self > peer;
+    if (mesh_meshd_client_find(client, *back_p ? peer : self,
+                               *back_p ? self : peer, paths, UCT_MESH_MAP_PATHS,
+                               &count) != 0)
+        return 0;
+    return count;
+}
+
+void uct_mesh_map_path_set(const struct mesh_route_path *route, uint64_t from,
+                           uint64_t to, bool back, struct mesh_oob_path *path_p)
+{
+    unsigned hops = route->hops;
+
+    path_p->source = back ? to : from;
+    path_p->hop_count = hops;
+    for (unsigned i = 0; i < hops; i++) {
+        unsigned at = back ? hops - 1 - i : i;
+        const struct mesh_route_rail *rail = &route->lanes[at].rails[0];
+        struct mesh_oob_hop *hop = &path_p->hops[i];
+
+        hop->lane = back ? rail->remote : rail->local;
+        hop->remote_lane = back ? rail->local : rail->remote;
+        if (i == hops - 1)
+            hop->node_id = back ? from : to;
+        else
+            hop->node_id = route->via[back ? at - 1 : at];
+    }
+}
+
+static bool is_rail(const struct mesh_route_hop *hop, uint8_t local,
+                    uint8_t remote)
+{
+    for (unsigned i = 0; i < hop->rail_count; i++) {
+        if (hop->rails[i].local == local && hop->rails[i].remote == remote)
+            return true;
+    }
+    return false;
+}
+
+static enum uct_mesh_map_answer
+judge_direct(const struct ends *ends, struct uct_mesh_way *way_p, char *reason)
+{
+    struct mesh_route_path paths[UCT_MESH_MAP_PATHS];
+    uint8_t own = ends->lane->index, other = ends->remote_lane->index;
+    unsigned count;
+    bool back;
+
+    count = find_paths(ends, paths, &back);
+    if (count == 0) {
+        /* A meshd that just went, or one that still looks around. */
+        snprintf(reason, UCT_MESH_MAP_REASON_LEN,
+                 "meshd knows no path to node %s", ends->peer->name);
+        return UCT_MESH_MAP_UNKNOWN;
+    }
+    if (paths[0].hops == 1 &&
+        is_rail(&paths[0].lanes[0], back ? other : own, back ? own : other) &&
+        mesh_lane_info_pick(ends->lane, ends->remote_lane, &way_p->local,
+                            &way_p->remote))
+        return UCT_MESH_MAP_YES;
+    snprintf(reason, UCT_MESH_MAP_REASON_LEN,
+             "no cable joins it with lane %s of node %s",
+             ends->remote_lane->netdev, ends->peer->name);
+    return UCT_MESH_MAP_NO;
+}
+
+/* The lock is held. */
+static enum uct_mesh_map_answer direct(const struct mesh_lane *lane,
+                                       const struct uct_mesh_address *remote,
+                                       struct uct_mesh_way *way_p, char *reason)
+{
+    enum uct_mesh_map_answer answer = UCT_MESH_MAP_UNKNOWN;
+    struct ends ends;
+
+    if (ends_find(lane, remote, &ends, reason))
+        answer = judge_direct(&ends, way_p, reason);
+    ends_release(&ends);
+    return answer;
+}
+
+/* Addresses and names of the way that the path takes. */
+static bool way_fill(const struct ends *ends, struct uct_mesh_way *way_p)
+{
+    const struct mesh_oob_path *path = &way_p->path;
+    struct mesh_meshd_self self;
+    size_t length = 0;
+    bool picked = false;
+
+    mesh_meshd_client_self(client, &self);
+    way_p->port = self.flow_port;
+    way_p->via[0] = '\0';
+    for (unsigned i = 0; i + 1 < path->hop_count; i++) {
+        struct mesh_map_record *relay;
+        const struct mesh_lane_info *lane;
+
+        if (mesh_meshd_client_record(client, path->hops[i].node_id, &relay) !=
+            0)
+            return false;
+        lane = mesh_map_record_lane(relay, path->hops[i].remote_lane);
+        if (i == 0)
+            picked = lane != NULL &&
+                     mesh_lane_info_pick(ends->lane, lane, &way_p->local,
+                                         &way_p->remote);
+        if (length < sizeof(way_p->via))
+            length += (size_t)snprintf(way_p->via + length,
+                                       sizeof(way_p->via) - length, "%s%s",
+                                       i > 0 ? ", " : "", relay->name);
+        free(relay);
+    }
+    return picked;
+}
+
+static enum uct_mesh_map_answer
+judge_relayed(const struct ends *ends, struct uct_mesh_way *way_p, char *reason)
+{
+    struct mesh_route_path paths[UCT_MESH_MAP_PATHS];
+    struct mesh_oob_path *path = &way_p->path;
+    unsigned count;
+    bool back;
+
+    count = find_paths(ends, paths, &back);
+    if (count > 0 && paths[0].hops == 1) {
+        snprintf(reason, UCT_MESH_MAP_REASON_LEN,
+                 "a cable joins the nodes, relays are not for them");
+        return UCT_MESH_MAP_NO;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        uct_mesh_map_path_set(
+            &paths[i], back ? ends->peer->node_id : ends->self->node_id,
+            back ? ends->self->node_id : ends->peer->node_id, back, path);
+        if (path->hops[0].lane == ends->lane->index &&
+            path->hops[path->hop_count - 1].remote_lane ==
+                ends->remote_lane->index &&
+            way_fill(ends, way_p))
+            return UCT_MESH_MAP_YES;
+    }
+    snprintf(reason, UCT_MESH_MAP_REASON_LEN,
+             count == 0 ? "meshd knows no path to node %.*s"
+                        : "no path to node %.*s leaves and arrives on these "
+                          "lanes",
+             MESH_NODE_NAME_LEN, ends->peer->name);
+    return UCT_MESH_MAP_NO;
+}
+
+static enum uct_mesh_map_answer relayed(const struct mesh_lane *lane,
+                                        const struct uct_mesh_address *remote,
+                                        struct uct_mesh_way *way_p,
+                                        char *reason)
+{
+    enum uct_mesh_map_answer answer = UCT_MESH_MAP_UNKNOWN;
+    struct ends ends;
+
+    if (ends_find(lane, remote, &ends, reason))
+        answer = judge_relayed(&ends, way_p, reason);
+    ends_release(&ends);
+    return answer;
+}
+
+enum uct_mesh_map_answer uct_mesh_map_direct(
+    const struct mesh_lane *lane, const struct uct_mesh_address *remote,
+    struct uct_mesh_way *way_p, char reason[UCT_MESH_MAP_REASON_LEN])
+{
+    enum uct_mesh_map_answer answer;
+
+    pthread_mutex_lock(&lock);
+    answer = direct(lane, remote, way_p, reason);
+    pthread_mutex_unlock(&lock);
+    return answer;
+}
+
+enum uct_mesh_map_answer uct_mesh_map_relayed(
+    const struct mesh_lane *lane, const struct uct_mesh_address *remote,
+    struct uct_mesh_way *way_p, char reason[UCT_MESH_MAP_REASON_LEN])
+{
+    enum uct_mesh_map_answer answer;
+
+    pthread_mutex_lock(&lock);
+    answer = relayed(lane, remote, way_p, reason);
+    pthread_mutex_unlock(&lock);
+    return answer;
+}
+
+int uct_mesh_map_lane(const struct mesh_lane *lane)
+{
+    struct mesh_map_record *self;
+    const struct mesh_lane_info *info;
+    int index = -ENOENT;
+
+    pthread_mutex_lock(&lock);
+    if (record_of_self(&self) == 0) {
+        info = find_own_lane(self, lane);
+        if (info != NULL)
+            index = info->index;
+        free(self);
+    }
+    pthread_mutex_unlock(&lock);
+    return index;
+}
