@@ -176,12 +176,12 @@ def _configure(node, files):
     script.run()
 
 
-def _environment():
+def _environment(more):
     home = "/root" if os.access("/root", os.W_OK) else "/tmp"
     os.environ.clear()
     os.environ.update(PATH=PATH, HOME=home, USER="root",
                       PMIX_MCA_gds="hash", SWVERBS_CONFIG=CONFIG,
-                      SWVERBS_COUNTERS=COUNTERS)
+                      SWVERBS_COUNTERS=COUNTERS, **more)
     os.mkdir(COUNTERS)
     os.chdir("/")
 
@@ -204,12 +204,12 @@ def _serve_shells():
         connection.close()
 
 
-def serve(gate, node, files, shares, boot_id):
+def serve(gate, node, files, shares, boot_id, environment):
     """The life of a node: files as {path: (text, mode)}; does not return."""
     _wait_for_netdevs(gate)
     say("root")
     mounts.build(guest.HOME, shares, boot_id, net.in_user_namespace())
-    _environment()
+    _environment(environment)
     say("network")
     _configure(node, files)
     say("server")

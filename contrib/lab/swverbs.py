@@ -24,6 +24,15 @@ MGMT_MTU = 1500
 # One packet at a time, or nobody would cut long ones to the MTU.
 NO_GSO = "gso_max_segs 1"
 STOPPED = ("T", "t")
+# What a node's programs are told where the library was built with a sanitizer:
+# leaks and races of others are their own affair, and the hooks that Open MPI
+# and UCX put into the C library don't go with the thread sanitizer's.
+SANITIZERS = {
+    "libasan": {"ASAN_OPTIONS": "detect_leaks=0",
+                "UBSAN_OPTIONS": "print_stacktrace=1"},
+    "libtsan": {"TSAN_OPTIONS": "ignore_noninstrumented_modules=1",
+                "OMPI_MCA_memory": "^patcher", "UCX_MEM_EVENTS": "n"},
+}
 
 
 class SwverbsFabric:
@@ -38,6 +47,7 @@ class SwverbsFabric:
         self.given = options
         self.library = os.path.join(options["build"], LIBRARY)
         self.preload = ""
+        self.environment = {}
 
     def options(self):
         """JSON that makes an equal fabric for the lab's other commands."""
@@ -64,7 +74,12 @@ class SwverbsFabric:
                 if not key.startswith("net."):
                     raise TopologyError(f"sysctl {key}: nodes that share a "
                                         "kernel have their own net.* only")
-        self.preload = "".join(f"{path}\n" for path in _preloads(self.library))
+        runtimes = _runtimes(self.library)
+        self.preload = "".join(f"{path}\n"
+                               for path in [*runtimes, self.library])
+        for path in runtimes:
+            self.environment |= SANITIZERS[os.path.basename(path)
+                                           .partition(".")[0]]
         say(f"software verbs {self.library}")
 
     def start(self):
@@ -85,7 +100,8 @@ class SwverbsFabric:
         boot_id = str(uuid.uuid4())
         return nsnode.fork(
             self.console(node),
-            lambda gate: nsnode.serve(gate, node, files, shares, boot_id))
+            lambda gate: nsnode.serve(gate, node, files, shares, boot_id,
+                                      self.environment))
 
     def _build_wires(self, pids):
         script = net.Script()
@@ -198,14 +214,14 @@ def devices(node):
     return "".join(lines)
 
 
-def _preloads(library):
+def _runtimes(library):
     """A library built with a sanitizer needs its run-time before it."""
     output = subprocess.run(["ldd", library], stdout=subprocess.PIPE,
                             stderr=subprocess.DEVNULL, text=True,
                             check=False).stdout
-    runtimes = [line.split()[2] for line in output.splitlines()
-                if line.strip().startswith(("libasan.", "libtsan."))]
-    return runtimes + [library]
+    return [line.split()[2] for line in output.splitlines()
+            if line.strip().startswith(tuple(f"{name}."
+                                             for name in SANITIZERS))]
 
 
 def _end(node, netdev):
