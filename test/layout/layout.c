@@ -7,13 +7,29 @@
  * padding explains: then fields.def forgets one.
  */
 #ifdef LAYOUT_REAL
+#include <ucm/api/ucm.h>
+#include <ucs/config/global_opts.h>
+#include <ucs/memory/rcache.h>
 #include <uct/api/v2/uct_v2.h>
 #include <uct/base/uct_component.h>
 #include <uct/base/uct_iface.h>
 #include <uct/base/uct_md.h>
-#include <uct/base/uct_worker.h>
+
+/* The names that ucx_minor.h has for them. */
+typedef ucs_config_parser_t ucx_config_parser_t;
+typedef ucs_config_field_t ucx_config_field_t;
+typedef ucs_config_global_list_entry_t ucx_config_list_entry_t;
+typedef ucs_rcache_ops_t ucx_rcache_ops_t;
+typedef ucs_rcache_params_t ucx_rcache_params_t;
+#define UCX_RCACHE_FLAG_PURGE_ON_FORK  UCS_RCACHE_FLAG_PURGE_ON_FORK
+#define UCX_RCACHE_MEM_REG_HIDE_ERRORS UCS_RCACHE_MEM_REG_HIDE_ERRORS
+#define UCX_IFACE_FLAG_INTER_NODE      UCT_IFACE_FLAG_INTER_NODE
+#define FITS_CACHE_REGION \
+    (sizeof(ucs_rcache_region_t) <= UCT_MESH_CACHE_REGION_LEN)
 #else
-#include "ucx_abi.h"
+#include "ucx_minor.h"
+#include <ucm/api/ucm.h>
+#define FITS_CACHE_REGION 1
 #endif
 
 #include <stdbool.h>
@@ -42,6 +58,10 @@ struct row {
 #define SIZE(type)          {ROW_OTHER, "size of " #type, sizeof(type), 0, 0},
 #define FIELD(type, member) MEMBER_ROW(ROW_FIELD, type, member)
 #define PART(type, member)  MEMBER_ROW(ROW_PART, type, member)
+#define USED(type, member)                                                     \
+    {ROW_OTHER, "offset of " #type "." #member, offsetof(type, member), 0, 0}, \
+        {ROW_OTHER, "size of " #type "." #member,                              \
+         sizeof(MEMBER_OF(type, member)), 0, 0},
 #define MEMBER_ROW(kind, type, member)                \
     {kind, #type "." #member, offsetof(type, member), \
      sizeof(MEMBER_OF(type, member)),                 \

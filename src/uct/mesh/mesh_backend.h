@@ -1,13 +1,60 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mesh_backend: hands the component to the UCX it was compiled for.
+ * mesh_backend: what stands between the transport and one UCX minor.
  *
- * Threads: from the library's constructor.
+ * mesh_backend.c is compiled once for each UCX minor and makes one of these.
+ * All else is compiled once and uses the backend of the UCX that the process
+ * has, for what differs between them.
+ *
+ * Threads: those of the functions whose place its functions take.
  */
 #ifndef UCT_MESH_BACKEND_H
 #define UCT_MESH_BACKEND_H
 
-/* UCX keeps the component for the life of the process. */
-void uct_mesh_backend_register(void);
+#include "ucx_abi.h"
+
+#include <stdbool.h>
+
+struct uct_mesh_backend {
+    unsigned minor;
+    uct_md_ops_t *md_ops;
+    uct_iface_internal_ops_t *internal_ops;
+    bool (*registered)(void); /* is a component named mesh there? */
+    /* UCX keeps the component for the life of the process. 0 or -ENOMEM. */
+    int (*attach)(void);
+    /* The cache calls uct_mesh_cache_*() (mesh_mem.h) with context. */
+    ucs_status_t (*cache_create)(size_t region_size, void *context,
+                                 ucs_rcache_t **cache_p);
+    ucs_status_t (*cache_get)(ucs_rcache_t *cache, void *address, size_t length,
+                              void *arg, ucs_rcache_region_t **region_p);
+};
+
+/*
+ * X(minor, symbol): the supported UCX 1.x and an exported symbol that came
+ * with it.  The symbols of 15 and 20 went again.  A symbol of the last one
+ * will be in its successors, too.
+ */
+#define UCT_MESH_UCX_MINORS(X)              \
+    X(13, "uct_ep_invalidate")              \
+    X(14, "uct_md_query_v2")                \
+    X(15, "uct_base_iface_is_reachable_v2") \
+    X(16, "uct_rkey_compare")               \
+    X(17, "uct_md_base_md_query")           \
+    X(18, "uct_iface_fill_info_str_buf")    \
+    X(19, "uct_rkey_unpack_v2")             \
+    X(20, "uct_iface_mem_element_pack")     \
+    X(21, "uct_md_mem_elem_pack")           \
+    X(22, "uct_ep_put_sgl_zcopy")           \
+    X(23, "uct_ep_get_sgl_zcopy")
+
+#define UCT_MESH_BACKEND_NAME(minor)  UCT_MESH_BACKEND_NAME_(minor)
+#define UCT_MESH_BACKEND_NAME_(minor) uct_mesh_backend_##minor
+
+#define UCT_MESH_BACKEND_DECLARE(minor, symbol) \
+    extern const struct uct_mesh_backend UCT_MESH_BACKEND_NAME(minor);
+UCT_MESH_UCX_MINORS(UCT_MESH_BACKEND_DECLARE)
+
+/* The one in use; set before anything is registered, constant from then on. */
+extern const struct uct_mesh_backend *uct_mesh_backend;
 
 #endif

@@ -3,40 +3,80 @@
  * Loading: finds out which UCX the library is in and registers with it, once.
  */
 #include "mesh_backend.h"
-#include "mesh_md.h"
 
 #include "common/log.h"
 
 #include <dlfcn.h>
-#include <string.h>
+#include <stdio.h>
 
-/*
- * Exported symbols that came, or went, with a minor version; the newest one
- * that is there tells the minor. Those of one minor only come with a flag.
- */
+/* The newest symbol that is there tells the minor. */
 static const struct {
-    unsigned minor;
+    const struct uct_mesh_backend *backend;
     const char *symbol;
 } marks[] = {
-    {22, "uct_ep_put_sgl_zcopy"},
-    {21, "uct_md_mem_elem_pack"},
-    {20, "uct_iface_mem_element_pack"},
-    {19, "uct_rkey_unpack_v2"},
-    {18, "uct_iface_fill_info_str_buf"},
-    {17, "uct_md_base_md_query"},
-    {16, "uct_rkey_compare"},
-    {15, "uct_base_iface_is_reachable_v2"},
-    {14, "uct_md_query_v2"},
-    {13, "uct_ep_invalidate"},
-};
+#define MARK(minor, symbol) {&UCT_MESH_BACKEND_NAME(minor), symbol},
+    UCT_MESH_UCX_MINORS(MARK)};
+#define MARK_COUNT (sizeof(marks) / sizeof(marks[0]))
+#define NEWEST     (marks[MARK_COUNT - 1].backend)
 
-static unsigned find_ucx_minor(void)
+const struct uct_mesh_backend *uct_mesh_backend;
+
+static const struct uct_mesh_backend *find_by_symbol(void)
 {
-    for (unsigned i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
-        if (dlsym(RTLD_DEFAULT, marks[i].symbol) != NULL)
-            return marks[i].minor;
+    for (unsigned i = MARK_COUNT; i > 0; i--) {
+        if (dlsym(RTLD_DEFAULT, marks[i - 1].symbol) != NULL)
+            return marks[i - 1].backend;
     }
-    return 0;
+    return NULL;
+}
+
+/*
+ * The minor by UCX's own word, which only its protocol library has; 0: it is
+ * not there.  It is loaded if need be, but only where UCX may be newer than
+ * anything known here: in all others its symbols are enough.
+ */
+static unsigned ask_minor(bool load)
+{
+    void (*get_version)(unsigned *major_p, unsigned *minor_p,
+                        unsigned *release_p);
+    unsigned major = 0, minor = 0, release = 0;
+    void *library = dlopen("libucp.so.0", RTLD_LAZY | (load ? 0 : RTLD_NOLOAD));
+
+    if (library == NULL)
+        return 0;
+    *(void **)&get_version = dlsym(library, "ucp_get_version");
+    if (get_version != NULL)
+        get_version(&major, &minor, &release);
+    dlclose(library);
+    return minor;
+}
+
+/* NULL, and a reason, if this is no UCX that the library can work with. */
+static const struct uct_mesh_backend *find_backend(char *reason, size_t size)
+{
+    const struct uct_mesh_backend *backend = find_by_symbol();
+    unsigned minor;
+
+    if (backend == NULL) {
+        snprintf(reason, size, "this UCX is older than 1.%u",
+                 marks[0].backend->minor);
+        return NULL;
+    }
+    minor = ask_minor(backend == NEWEST);
+    if (minor != 0 && minor != backend->minor) {
+        snprintf(reason, size,
+                 "this is UCX 1.%u, but what it exports is that of 1.%u", minor,
+                 backend->minor);
+        return NULL;
+    }
+    if (uct_base_iface_t_class.size != sizeof(uct_base_iface_t) ||
+        uct_base_ep_t_class.size != sizeof(uct_base_ep_t)) {
+        snprintf(reason, size,
+                 "this UCX 1.%u was built with statistics (--enable-stats)",
+                 backend->minor);
+        return NULL;
+    }
+    return backend;
 }
 
 static void write_log(void *arg, enum mesh_log_level level, const char *file,
@@ -65,35 +105,26 @@ static enum mesh_log_level ucx_log_level(void)
     return level >= UCS_LOG_LEVEL_WARN ? MESH_LOG_WARN : MESH_LOG_ERROR;
 }
 
-/* A second copy in the process would register the same name again, and UCX
- * would never come back from walking its lists. */
-static bool already_registered(void)
-{
-    const uct_component_t *component;
-
-    ucs_list_for_each (component, &uct_components_list, list) {
-        if (strcmp(component->name, UCT_MESH_COMPONENT_NAME) == 0)
-            return true;
-    }
-    return false;
-}
-
 __attribute__((constructor)) static void load(void)
 {
     struct mesh_log_sink sink = {.write = write_log};
-    unsigned minor = find_ucx_minor();
+    char reason[128];
 
     sink.level = ucx_log_level();
     mesh_log_sink_set(&sink);
-    if (minor != UCX_ABI_MINOR) {
-        mesh_warn("mesh_rc is made for UCX 1.%u, this is UCX 1.%u%s: not "
-                  "loaded, other transports go on",
-                  UCX_ABI_MINOR, minor, minor == 0 ? " (unknown)" : "");
+    uct_mesh_backend = find_backend(reason, sizeof(reason));
+    if (uct_mesh_backend == NULL) {
+        mesh_warn("%s: mesh_rc, made for UCX 1.%u to 1.%u without statistics, "
+                  "is not loaded; other transports go on",
+                  reason, marks[0].backend->minor, NEWEST->minor);
         return;
     }
-    if (already_registered()) {
+    /* A second copy in the process would register the same name again, and UCX
+     * would never come back from walking its lists. */
+    if (uct_mesh_backend->registered()) {
         mesh_debug("mesh is registered already");
         return;
     }
-    uct_mesh_backend_register();
+    if (uct_mesh_backend->attach() != 0)
+        mesh_warn("out of memory: mesh_rc is not loaded");
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mesh_config: the settings of mesh_rc, as UCX configuration tables.
+ * mesh_config: the settings of mesh_rc, which mesh_backend.c turns into UCX
+ * configuration tables.
  *
  * The tables are their own help (`ucx_info -caf`): UCX_MESH_* for the memory
  * domain, UCX_MESH_RC_* for the transport.  UCX parses and owns the values.
@@ -10,6 +11,26 @@
 
 #include "ucx_abi.h"
 
+/* How UCX reads a setting, and the type of its value. */
+enum uct_mesh_setting_type {
+    UCT_MESH_SETTING_STRING,   /* char *, owned by UCX */
+    UCT_MESH_SETTING_BOOL,     /* int */
+    UCT_MESH_SETTING_TERNARY,  /* int: UCS_NO, UCS_YES, UCS_TRY */
+    UCT_MESH_SETTING_UINT,     /* unsigned */
+    UCT_MESH_SETTING_TIME,     /* double, seconds */
+    UCT_MESH_SETTING_MEMUNITS, /* size_t */
+    UCT_MESH_SETTING_RANGE,    /* ucs_range_spec_t */
+};
+
+struct uct_mesh_setting {
+    const char *name;
+    const char *dfl_value;
+    const char *doc;
+    size_t offset; /* of the value in the structure below */
+    enum uct_mesh_setting_type type;
+};
+
+/* UCX's own settings come first in these. */
 typedef struct uct_mesh_md_config {
     uct_md_config_t super;
     char *lanes;
@@ -43,8 +64,9 @@ typedef struct uct_mesh_iface_config {
     size_t relay_chunk;
 } uct_mesh_iface_config_t;
 
-extern ucs_config_field_t uct_mesh_md_config_table[];
-extern ucs_config_field_t uct_mesh_iface_config_table[];
+/* Each ends with a nameless one. */
+extern const struct uct_mesh_setting uct_mesh_md_settings[];
+extern const struct uct_mesh_setting uct_mesh_iface_settings[];
 
 /* -1 for "auto" or empty; -EINVAL when it is neither that nor a number. */
 int uct_mesh_config_gid_index(const char *text, int *index_p);

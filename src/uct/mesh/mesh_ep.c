@@ -279,6 +279,17 @@ ucs_status_t uct_mesh_ep_invalidate(uct_ep_h tl_ep)
     return UCS_OK;
 }
 
+bool uct_mesh_ep_is_connected(uct_ep_h ep, const uct_device_addr_t *device,
+                              const uct_iface_addr_t *address)
+{
+    const uct_mesh_conn_t *conn = ((uct_mesh_ep_t *)ep)->conn;
+    struct uct_mesh_address remote;
+
+    return uct_mesh_address_unpack((const uint8_t *)device,
+                                   (const uint8_t *)address, &remote) == 0 &&
+           remote.endpoint_id == conn->endpoint_id;
+}
+
 static ucs_status_t add_flush(uct_mesh_ep_t *ep, uct_completion_t *comp)
 {
     uct_mesh_conn_t *conn = ep->conn;

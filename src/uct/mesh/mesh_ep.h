@@ -36,6 +36,9 @@ ucs_status_t uct_mesh_ep_check(uct_ep_h ep, unsigned flags,
 /* Breaks the QP: its sends fail from now on, which the next progress call
  * notices. */
 ucs_status_t uct_mesh_ep_invalidate(uct_ep_h ep);
+/* Is its peer the interface with these addresses? */
+bool uct_mesh_ep_is_connected(uct_ep_h ep, const uct_device_addr_t *device,
+                              const uct_iface_addr_t *address);
 ucs_status_t uct_mesh_iface_flush(uct_iface_h iface, unsigned flags,
                                   uct_completion_t *comp);
 ucs_status_t uct_mesh_iface_fence(uct_iface_h iface, unsigned flags);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mesh_iface.h"
 
+#include "mesh_backend.h"
 #include "mesh_relay.h"
 #include "mesh_rx.h"
 #include "mesh_tx.h"
@@ -84,6 +85,14 @@ ucs_status_t uct_mesh_iface_get_address(uct_iface_h tl_iface,
 
     uct_mesh_address_pack(&iface->address, device, (uint8_t *)addr);
     return UCS_OK;
+}
+
+bool uct_mesh_iface_is_device(uct_iface_h iface, const uct_device_addr_t *addr)
+{
+    uint8_t own[UCT_MESH_DEVICE_ADDR_LEN];
+
+    uct_mesh_iface_get_device_address(iface, (uct_device_addr_t *)own);
+    return memcmp(own, addr, sizeof(own)) == 0;
 }
 
 static int find_lane(uct_mesh_iface_t *iface, const char *device)
@@ -254,7 +263,8 @@ static ucs_status_t init_base(uct_mesh_iface_t *iface, uct_md_h md,
     if (!alignment_valid(params))
         return UCS_ERR_INVALID_PARAM;
     return UCS_CLASS_INIT(uct_base_iface_t, &iface->super, &iface_ops,
-                          uct_mesh_internal_ops(), md, worker, params, config);
+                          uct_mesh_backend->internal_ops, md, worker, params,
+                          config);
 }
 
 static void join_md(uct_mesh_iface_t *iface)

@@ -122,8 +122,8 @@ ucs_status_t uct_mesh_iface_get_device_address(uct_iface_h iface,
 ucs_status_t uct_mesh_iface_get_address(uct_iface_h iface,
                                         uct_iface_addr_t *addr);
 
-/* mesh_backend.c: the operations that UCX keeps to itself. */
-uct_iface_internal_ops_t *uct_mesh_internal_ops(void);
+/* Is that the address of the interface's own lane? */
+bool uct_mesh_iface_is_device(uct_iface_h iface, const uct_device_addr_t *addr);
 
 /* mesh_iface_verbs.c: CQ, SRQ, buffers. 0 or -errno (logged). */
 int uct_mesh_iface_verbs_init(uct_mesh_iface_t *iface,
@@ -152,6 +152,10 @@ unsigned uct_mesh_relay_poll(uct_mesh_iface_t *iface);
 int uct_mesh_iface_is_reachable(const uct_iface_h iface,
                                 const uct_device_addr_t *device,
                                 const uct_iface_addr_t *address);
+/* The same, with a sentence about why not; UCT_MESH_REACH_REASON_LEN. */
+bool uct_mesh_iface_reaches(const uct_iface_h iface,
+                            const uct_device_addr_t *device,
+                            const uct_iface_addr_t *address, char *reason);
 /* How to call a peer from here. UCS_ERR_UNREACHABLE. */
 ucs_status_t uct_mesh_iface_way(const uct_mesh_iface_t *iface,
                                 const struct uct_mesh_address *remote,

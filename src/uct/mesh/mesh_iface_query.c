@@ -76,7 +76,8 @@ ucs_status_t uct_mesh_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
                       UCT_IFACE_FLAG_CB_SYNC | UCT_IFACE_FLAG_EP_CHECK |
                       UCT_IFACE_FLAG_ERRHANDLE_PEER_FAILURE |
                       UCT_IFACE_FLAG_ERRHANDLE_ZCOPY_BUF |
-                      UCT_IFACE_FLAG_ERRHANDLE_REMOTE_MEM;
+                      UCT_IFACE_FLAG_ERRHANDLE_REMOTE_MEM |
+                      UCX_IFACE_FLAG_INTER_NODE;
     attr->cap.event_flags = UCT_IFACE_FLAG_EVENT_SEND_COMP |
                             UCT_IFACE_FLAG_EVENT_RECV | UCT_IFACE_FLAG_EVENT_FD;
     query_am(iface, attr);

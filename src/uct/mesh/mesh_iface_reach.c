@@ -13,13 +13,23 @@
 
 /* Processes of one node meet on the lane whose address both have. */
 static bool same_host_reachable(const uct_mesh_iface_t *iface,
-                                const struct uct_mesh_address *remote)
+                                const struct uct_mesh_address *remote,
+                                char *reason)
 {
     struct mesh_addr local, other;
 
-    return iface->same_host && !iface->relayed &&
-           uct_mesh_reach_match(&iface->lane, remote->node_id, remote, &local,
-                                &other);
+    if (iface->relayed)
+        return false;
+    if (!iface->same_host) {
+        snprintf(reason, UCT_MESH_REACH_REASON_LEN,
+                 "a process of this node, and UCX_MESH_RC_SAME_HOST=n");
+        return false;
+    }
+    if (uct_mesh_reach_match(&iface->lane, remote->node_id, remote, &local,
+                             &other))
+        return true;
+    snprintf(reason, UCT_MESH_REACH_REASON_LEN, "another lane of this node");
+    return false;
 }
 
 static bool lane_reachable(const uct_mesh_iface_t *iface,
@@ -49,33 +59,45 @@ static bool reachable(const uct_mesh_iface_t *iface,
     if (remote->relayed != iface->relayed)
         return false;
     if (remote->node_id == uct_mesh_iface_md(iface)->node.id)
-        return same_host_reachable(iface, remote);
+        return same_host_reachable(iface, remote, reason);
     if (iface->relayed)
         return uct_mesh_map_relayed(&iface->lane, remote, &way, reason) ==
                UCT_MESH_MAP_YES;
     return lane_reachable(iface, remote, reason);
 }
 
-int uct_mesh_iface_is_reachable(const uct_iface_h tl_iface,
-                                const uct_device_addr_t *device,
-                                const uct_iface_addr_t *address)
+bool uct_mesh_iface_reaches(const uct_iface_h tl_iface,
+                            const uct_device_addr_t *device,
+                            const uct_iface_addr_t *address, char *reason)
 {
     const uct_mesh_iface_t *iface = (const uct_mesh_iface_t *)tl_iface;
-    char reason[UCT_MESH_REACH_REASON_LEN] = "";
     char label[MESH_LANE_LABEL_LEN];
     struct uct_mesh_address remote;
 
     if (uct_mesh_address_unpack((const uint8_t *)device,
-                                (const uint8_t *)address, &remote) != 0)
-        return 0;
+                                (const uint8_t *)address, &remote) != 0) {
+        snprintf(reason, UCT_MESH_REACH_REASON_LEN,
+                 "the peer has another version of mesh_rc");
+        return false;
+    }
+    reason[0] = '\0';
     if (reachable(iface, &remote, reason))
-        return 1;
+        return true;
     if (iface->relayed)
         mesh_debug("relay device of lane %s: %s",
                    mesh_lane_label(&iface->lane, label), reason);
     else if (reason[0] != '\0')
         mesh_info("lane %s: %s", mesh_lane_label(&iface->lane, label), reason);
-    return 0;
+    return false;
+}
+
+int uct_mesh_iface_is_reachable(const uct_iface_h iface,
+                                const uct_device_addr_t *device,
+                                const uct_iface_addr_t *address)
+{
+    char reason[UCT_MESH_REACH_REASON_LEN];
+
+    return uct_mesh_iface_reaches(iface, device, address, reason);
 }
 
 ucs_status_t uct_mesh_iface_way(const uct_mesh_iface_t *iface,

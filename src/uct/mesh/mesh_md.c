@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mesh_md.h"
 
+#include "mesh_backend.h"
 #include "mesh_conn.h"
 #include "mesh_engine.h"
 #include "mesh_map.h"
@@ -11,12 +12,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
-#define REG_COST_OVERHEAD 16.0e-6 /* seconds, for UCX's estimates */
+#define REG_COST_CACHED   0.2e-6 /* seconds, for UCX's estimates */
+#define REG_COST_OVERHEAD 16.0e-6
 #define REG_COST_PER_BYTE 0.06e-9
 
 /* UCX's names are short: a device is found by the part that fits. */
@@ -140,25 +141,16 @@ ucs_status_t uct_mesh_md_query_devices(uct_md_h tl_md,
     return UCS_OK;
 }
 
-static ucs_status_t md_query(uct_md_h tl_md, uct_md_attr_t *attr)
+size_t uct_mesh_md_max_reg(const uct_md_t *tl_md)
 {
-    uct_mesh_md_t *md = (uct_mesh_md_t *)tl_md;
+    return ((const uct_mesh_md_t *)tl_md)->attr.max_mr_size;
+}
 
-    memset(attr, 0, sizeof(*attr));
-    snprintf(attr->component_name, sizeof(attr->component_name), "%s",
-             UCT_MESH_COMPONENT_NAME);
-    attr->cap.flags = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH |
-                      UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_INVALIDATE;
-    attr->cap.max_alloc = ULONG_MAX; /* by UCX, in memory as it likes */
-    attr->cap.max_reg = md->attr.max_mr_size;
-    attr->cap.reg_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
-    attr->cap.access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
-    attr->rkey_packed_size = UCT_MESH_RKEY_LEN;
-    attr->reg_cost =
-        ucs_linear_func_make(md->rcache != NULL ? 0.2e-6 : REG_COST_OVERHEAD,
-                             md->rcache != NULL ? 0 : REG_COST_PER_BYTE);
-    memset(&attr->local_cpus, 0xff, sizeof(attr->local_cpus));
-    return UCS_OK;
+ucs_linear_func_t uct_mesh_md_reg_cost(const uct_md_t *tl_md)
+{
+    if (((const uct_mesh_md_t *)tl_md)->rcache != NULL)
+        return ucs_linear_func_make(REG_COST_CACHED, 0);
+    return ucs_linear_func_make(REG_COST_OVERHEAD, REG_COST_PER_BYTE);
 }
 
 /* Connections over a port that went down are asked whether they still work:
@@ -260,7 +252,7 @@ static void md_close_verbs(uct_mesh_md_t *md)
     ibv_close_device(md->context);
 }
 
-static void md_close(uct_md_h tl_md)
+void uct_mesh_md_close(uct_md_h tl_md)
 {
     uct_mesh_md_t *md = (uct_mesh_md_t *)tl_md;
 
@@ -275,47 +267,6 @@ static void md_close(uct_md_h tl_md)
     free(md->lanes);
     free(md);
 }
-
-static ucs_status_t md_mem_query(uct_md_h md, const void *address,
-                                 size_t length, uct_md_mem_attr_t *attr)
-{
-    (void)md;
-    (void)address;
-    (void)length;
-    (void)attr;
-    return UCS_ERR_UNSUPPORTED;
-}
-
-static ucs_status_t md_detect_memory_type(uct_md_h md, const void *address,
-                                          size_t length,
-                                          ucs_memory_type_t *type_p)
-{
-    (void)md;
-    (void)address;
-    (void)length;
-    (void)type_p;
-    return UCS_ERR_UNSUPPORTED;
-}
-
-static int md_is_sockaddr_accessible(uct_md_h md, const ucs_sock_addr_t *addr,
-                                     uct_sockaddr_accessibility_t mode)
-{
-    (void)md;
-    (void)addr;
-    (void)mode;
-    return 0;
-}
-
-static uct_md_ops_t md_ops = {
-    .close = md_close,
-    .query = md_query,
-    .mem_reg = uct_mesh_mem_reg,
-    .mem_dereg = uct_mesh_mem_dereg,
-    .mem_query = md_mem_query,
-    .mkey_pack = uct_mesh_mkey_pack,
-    .is_sockaddr_accessible = md_is_sockaddr_accessible,
-    .detect_memory_type = md_detect_memory_type,
-};
 
 static void init_fork(int mode)
 {
@@ -342,7 +293,7 @@ ucs_status_t uct_mesh_md_open(uct_component_t *component, const char *name,
     md = calloc(1, sizeof(*md));
     if (md == NULL)
         return UCS_ERR_NO_MEMORY;
-    md->super.ops = &md_ops;
+    md->super.ops = uct_mesh_backend->md_ops;
     md->super.component = component;
     pthread_mutex_init(&md->lock, NULL);
     init_fork(config->fork_init);

@@ -45,27 +45,22 @@ typedef struct uct_mesh_mem {
     struct ibv_mr *mr;
 } uct_mesh_mem_t;
 
-extern uct_component_t uct_mesh_component;
-
 static inline uint32_t uct_mesh_memh_lkey(uct_mem_h memh)
 {
     return ((uct_mesh_mem_t *)memh)->mr->lkey;
 }
 
-/* Component methods. */
+/* Component and domain methods. */
 ucs_status_t uct_mesh_md_query_resources(uct_component_t *component,
                                          uct_md_resource_desc_t **resources_p,
                                          unsigned *count_p);
 ucs_status_t uct_mesh_md_open(uct_component_t *component, const char *name,
                               const uct_md_config_t *config, uct_md_h *md_p);
-ucs_status_t uct_mesh_rkey_unpack(uct_component_t *component,
-                                  const void *buffer, uct_rkey_t *rkey_p,
-                                  void **handle_p);
-ucs_status_t uct_mesh_rkey_release(uct_component_t *component, uct_rkey_t rkey,
-                                   void *handle);
-ucs_status_t uct_mesh_rkey_ptr(uct_component_t *component, uct_rkey_t rkey,
-                               void *handle, uint64_t remote_address,
-                               void **address_p);
+void uct_mesh_md_close(uct_md_h md);
+
+/* For what UCX asks of a domain: bytes, seconds and seconds per byte. */
+size_t uct_mesh_md_max_reg(const uct_md_t *md);
+ucs_linear_func_t uct_mesh_md_reg_cost(const uct_md_t *md);
 
 /* UCX's names of a lane and of its relay device. -ENOENT: no meshd serves, so
  * there are no relays. */

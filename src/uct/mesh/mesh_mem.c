@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mesh_mem.h"
 
+#include "mesh_backend.h"
+
 #include "common/log.h"
 #include "common/wire_cursor.h"
 
@@ -9,17 +11,17 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <ucm/api/ucm.h>
-
-#define CACHE_EVENT_PRIORITY 1000
-#define CACHE_MAX_ALIGNMENT  4096
 
 /* What an interface with the default settings locks, and a little more. */
 #define TRIAL_LEN (5 << 20)
 
-/* The region comes first: UCX allocates it and passes it around. */
+/* UCX allocates it and passes a pointer to its own part around, which begins
+ * with the range of memory. */
 typedef struct uct_mesh_region {
-    ucs_rcache_region_t super;
+    union {
+        ucs_pgt_region_t range;
+        char ucx[UCT_MESH_CACHE_REGION_LEN];
+    };
     uct_mesh_mem_t mem;
 } uct_mesh_region_t;
 
@@ -90,12 +92,12 @@ static struct ibv_mr *reg_mr(const uct_mesh_md_t *md, void *address,
     return mr;
 }
 
-static ucs_status_t cache_reg(void *context, ucs_rcache_t *rcache, void *arg,
-                              ucs_rcache_region_t *region, uint16_t flags)
+ucs_status_t uct_mesh_cache_reg(void *context, ucs_rcache_t *rcache, void *arg,
+                                ucs_rcache_region_t *region, uint16_t flags)
 {
     uct_mesh_region_t *self = (uct_mesh_region_t *)region;
-    void *start = (void *)region->super.start;
-    size_t length = region->super.end - region->super.start;
+    void *start = (void *)self->range.start;
+    size_t length = self->range.end - self->range.start;
     const unsigned *reg_flags = arg;
     uct_mesh_md_t *md = context;
 
@@ -103,14 +105,14 @@ static ucs_status_t cache_reg(void *context, ucs_rcache_t *rcache, void *arg,
     self->mem.mr = reg_mr(md, start, length);
     if (self->mem.mr != NULL)
         return UCS_OK;
-    if (!(flags & UCS_RCACHE_MEM_REG_HIDE_ERRORS) &&
+    if (!(flags & UCX_RCACHE_MEM_REG_HIDE_ERRORS) &&
         !(*reg_flags & UCT_MD_MEM_FLAG_HIDE_ERRORS))
         explain_reg_failure(md, start, length, errno);
     return UCS_ERR_IO_ERROR;
 }
 
-static void cache_dereg(void *context, ucs_rcache_t *rcache,
-                        ucs_rcache_region_t *region)
+void uct_mesh_cache_dereg(void *context, ucs_rcache_t *rcache,
+                          ucs_rcache_region_t *region)
 {
     uct_mesh_region_t *self = (uct_mesh_region_t *)region;
 
@@ -119,8 +121,8 @@ static void cache_dereg(void *context, ucs_rcache_t *rcache,
     ibv_dereg_mr(self->mem.mr);
 }
 
-static void cache_dump(void *context, ucs_rcache_t *rcache,
-                       ucs_rcache_region_t *region, char *text, size_t max)
+void uct_mesh_cache_dump(void *context, ucs_rcache_t *rcache,
+                         ucs_rcache_region_t *region, char *text, size_t max)
 {
     const struct ibv_mr *mr = ((uct_mesh_region_t *)region)->mem.mr;
 
@@ -129,32 +131,14 @@ static void cache_dump(void *context, ucs_rcache_t *rcache,
     snprintf(text, max, "lkey 0x%x rkey 0x%x", mr->lkey, mr->rkey);
 }
 
-static const ucs_rcache_ops_t cache_ops = {
-    .mem_reg = cache_reg,
-    .mem_dereg = cache_dereg,
-    .dump_region = cache_dump,
-};
-
 ucs_status_t uct_mesh_mem_cache_init(uct_mesh_md_t *md, int mode)
 {
-    const ucs_rcache_params_t params = {
-        .region_struct_size = sizeof(uct_mesh_region_t),
-        .alignment = UCS_RCACHE_MIN_ALIGNMENT,
-        .max_alignment = CACHE_MAX_ALIGNMENT,
-        .ucm_events = UCM_EVENT_VM_UNMAPPED,
-        .ucm_event_priority = CACHE_EVENT_PRIORITY,
-        .ops = &cache_ops,
-        .context = md,
-        .flags = UCS_RCACHE_FLAG_PURGE_ON_FORK,
-        .max_regions = ULONG_MAX,
-        .max_size = SIZE_MAX,
-        .max_unreleased = SIZE_MAX,
-    };
     ucs_status_t status;
 
     if (mode == UCS_NO)
         return UCS_OK;
-    status = ucs_rcache_create(&params, "mesh", NULL, &md->rcache);
+    status = uct_mesh_backend->cache_create(sizeof(uct_mesh_region_t), md,
+                                            &md->rcache);
     if (status == UCS_OK)
         return UCS_OK;
     md->rcache = NULL;
@@ -203,8 +187,8 @@ ucs_status_t uct_mesh_mem_reg(uct_md_h tl_md, void *address, size_t length,
 
     if (md->rcache == NULL)
         return reg_uncached(md, address, length, flags, memh_p);
-    status = ucs_rcache_get(md->rcache, address, length, PROT_READ | PROT_WRITE,
-                            &flags, &region);
+    status = uct_mesh_backend->cache_get(md->rcache, address, length, &flags,
+                                         &region);
     if (status != UCS_OK)
         return status;
     *memh_p = &((uct_mesh_region_t *)region)->mem;
@@ -223,7 +207,7 @@ static void invoke_invalidated(void *arg)
 static void dereg_cached(uct_mesh_md_t *md, uct_mem_h memh,
                          uct_completion_t *comp)
 {
-    ucs_rcache_region_t *region = &region_of(memh)->super;
+    ucs_rcache_region_t *region = (ucs_rcache_region_t *)region_of(memh);
 
     if (comp != NULL)
         ucs_rcache_region_invalidate(md->rcache, region, invoke_invalidated,
@@ -262,49 +246,20 @@ ucs_status_t uct_mesh_mem_dereg(uct_md_h tl_md,
     return UCS_OK;
 }
 
-ucs_status_t uct_mesh_mkey_pack(uct_md_h md, uct_mem_h memh,
-                                const uct_md_mkey_pack_params_t *params,
-                                void *buffer)
+void uct_mesh_rkey_pack(uct_mem_h memh, void *buffer)
 {
     struct mesh_wire_writer writer;
 
-    (void)md;
-    (void)params;
     mesh_wire_writer_init(&writer, buffer, UCT_MESH_RKEY_LEN);
     mesh_wire_write_u32(&writer, ((uct_mesh_mem_t *)memh)->mr->rkey);
-    return UCS_OK;
 }
 
-ucs_status_t uct_mesh_rkey_unpack(uct_component_t *component,
-                                  const void *buffer, uct_rkey_t *rkey_p,
-                                  void **handle_p)
+void uct_mesh_rkey_unpack(const void *buffer, uct_rkey_t *rkey_p,
+                          void **handle_p)
 {
     struct mesh_wire_reader reader;
 
-    (void)component;
     mesh_wire_reader_init(&reader, buffer, UCT_MESH_RKEY_LEN);
     *rkey_p = mesh_wire_read_u32(&reader);
     *handle_p = NULL;
-    return UCS_OK;
-}
-
-ucs_status_t uct_mesh_rkey_release(uct_component_t *component, uct_rkey_t rkey,
-                                   void *handle)
-{
-    (void)component;
-    (void)rkey;
-    (void)handle;
-    return UCS_OK;
-}
-
-ucs_status_t uct_mesh_rkey_ptr(uct_component_t *component, uct_rkey_t rkey,
-                               void *handle, uint64_t remote_address,
-                               void **address_p)
-{
-    (void)component;
-    (void)rkey;
-    (void)handle;
-    (void)remote_address;
-    (void)address_p;
-    return UCS_ERR_UNSUPPORTED;
 }

@@ -15,6 +15,14 @@
 ucs_status_t uct_mesh_mem_cache_init(uct_mesh_md_t *md, int mode);
 void uct_mesh_mem_cache_cleanup(uct_mesh_md_t *md);
 
+/* What the cache calls; context: the memory domain, arg: the flags. */
+ucs_status_t uct_mesh_cache_reg(void *context, ucs_rcache_t *rcache, void *arg,
+                                ucs_rcache_region_t *region, uint16_t flags);
+void uct_mesh_cache_dereg(void *context, ucs_rcache_t *rcache,
+                          ucs_rcache_region_t *region);
+void uct_mesh_cache_dump(void *context, ucs_rcache_t *rcache,
+                         ucs_rcache_region_t *region, char *text, size_t max);
+
 ucs_status_t uct_mesh_mem_reg(uct_md_h md, void *address, size_t length,
                               unsigned flags, uct_mem_h *memh_p);
 ucs_status_t uct_mesh_mem_dereg(uct_md_h md,
@@ -27,10 +35,13 @@ ucs_status_t uct_mesh_mem_dereg(uct_md_h md,
  */
 bool uct_mesh_mem_may_lock(const uct_mesh_md_t *md);
 
+/* At the front of a region of the cache, for UCX: more than any has. */
+#define UCT_MESH_CACHE_REGION_LEN 160
+
 #define UCT_MESH_RKEY_LEN 4
 
-ucs_status_t uct_mesh_mkey_pack(uct_md_h md, uct_mem_h memh,
-                                const uct_md_mkey_pack_params_t *params,
-                                void *buffer);
+void uct_mesh_rkey_pack(uct_mem_h memh, void *buffer);
+void uct_mesh_rkey_unpack(const void *buffer, uct_rkey_t *rkey_p,
+                          void **handle_p);
 
 #endif
