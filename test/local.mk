@@ -22,6 +22,7 @@ unit_tests = \
 	test/unit/test_mesh_reach \
 	test/unit/test_mesh_relay \
 	test/unit/test_meshctl \
+	test/unit/test_nccl_handle \
 	test/unit/test_neigh \
 	test/unit/test_neighbour \
 	test/unit/test_netdev \
@@ -106,6 +107,10 @@ test_unit_test_mesh_relay_SOURCES = test/unit/test_mesh_relay.c \
 	src/uct/mesh/mesh_tx.c
 test_unit_test_mesh_relay_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
 
+# Tests of single files of the NCCL plugin.
+test_unit_test_nccl_handle_SOURCES = test/unit/test_nccl_handle.c \
+	src/nccl-net/nccl_handle.c
+
 # Parsers fed with arbitrary bytes, the same ones each time.
 fuzz_tests = \
 	test/fuzz/fuzz_hello \
@@ -119,6 +124,7 @@ TESTS += $(fuzz_tests)
 include test/swverbs/local.mk
 include test/meshd/local.mk
 include test/mpi/local.mk
+include test/nccl-harness/local.mk
 
 # An MPI process to see the hook component at work.
 check_PROGRAMS += test/ompi-hook/hook_probe

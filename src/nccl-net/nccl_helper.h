@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * nccl_helper: the thread that may wait, so that NCCL's threads need not.
+ *
+ * It works off calls to be made (finding out which lanes reach a peer can take
+ * a while), looks after transfers that make no progress, and logs counters.
+ *
+ * Threads: post from any.
+ */
+#ifndef MESH_NCCL_HELPER_H
+#define MESH_NCCL_HELPER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mesh_nccl_fabric;
+struct mesh_nccl_comm;
+
+struct mesh_nccl_helper {
+    struct mesh_nccl_fabric *fabric; /* borrowed */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wakeup;
+    pthread_cond_t idle;
+    struct mesh_nccl_comm *jobs; /* guarded by lock */
+    struct mesh_nccl_comm *busy; /* guarded by lock */
+    bool stop;                   /* guarded by lock */
+    uint64_t health_ns;          /* when it is due; the thread's own */
+    uint64_t metrics_ns;
+};
+
+/* 0 or -errno. */
+int mesh_nccl_helper_start(struct mesh_nccl_helper *helper,
+                           struct mesh_nccl_fabric *fabric);
+/* Jobs not begun are dropped. */
+void mesh_nccl_helper_stop(struct mesh_nccl_helper *helper);
+
+/* Wants comm->jobs looked at; see mesh_nccl_call_work(). */
+void mesh_nccl_helper_post(struct mesh_nccl_helper *helper,
+                           struct mesh_nccl_comm *comm, unsigned job);
+
+/* When it returns the helper does not know comm any more. */
+void mesh_nccl_helper_forget(struct mesh_nccl_helper *helper,
+                             struct mesh_nccl_comm *comm);
+
+#endif

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Drives the NCCL plugin as NCCL does, one process for each rank.
+check_PROGRAMS += test/nccl-harness/rank
+test_nccl_harness_rank_SOURCES = \
+	test/nccl-harness/link.c \
+	test/nccl-harness/link.h \
+	test/nccl-harness/net.c \
+	test/nccl-harness/net.h \
+	test/nccl-harness/rank.c \
+	test/nccl-harness/side.c \
+	test/nccl-harness/side.h
+test_nccl_harness_rank_LDADD = -ldl -lpthread
+harness_tests = test/nccl-harness/test-harness
+TESTS += $(harness_tests)
+EXTRA_DIST += $(harness_tests) test/nccl-harness/run-ranks

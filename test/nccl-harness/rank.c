@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One rank of the conformance harness: drives a net plugin as NCCL does.
+ *
+ * Each communicator has a service thread, which connects, registers and closes,
+ * and a progress thread, which sends and receives.  While data flows the
+ * service thread goes on registering the same memory on every comm.
+ */
+#include "link.h"
+#include "side.h"
+
+#include <dirent.h>
+#include <getopt.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define CANARY     0xa5
+#define CANARY_LEN 64
+#define SETUP_S    60
+#define SHARED_LEN (4u << 20)
+#define ERROR_S    60 /* for an error that must come */
+
+struct options {
+    const char *plugin;
+    const char *directory;
+    const char *pairs; /* "0-1,1-2"; NULL: all */
+    int version;
+    unsigned rank, ranks;
+    unsigned comms; /* communicators at the same time */
+    unsigned conns; /* connections each way to each peer */
+    unsigned cycles;
+    struct link_plan plan;
+    int victim;        /* this rank kills itself; -1: none */
+    bool expect_error; /* something is done to us from outside */
+};
+
+static struct options options = {
+    .version = 12,
+    .comms = 1,
+    .conns = 1,
+    .cycles = 1,
+    .plan = {.messages = 30, .max_size = 65536, .max_group = 4},
+    .victim = -1,
+};
+
+struct session {
+    unsigned cycle, index;
+    struct net *net;
+    struct net own;
+    unsigned link_count;
+    struct link *links;
+    void *listeners[256];
+    uint8_t *handles;  /* to connect to, with canaries */
+    atomic_int result; /* of the progress thread */
+    atomic_bool over;
+};
+
+static double now_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static bool is_pair(unsigned a, unsigned b)
+{
+    char one[16], other[16];
+    const char *list = options.pairs;
+
+    if (a == b)
+        return false;
+    if (list == NULL)
+        return true;
+    snprintf(one, sizeof(one), "%u-%u", a, b);
+    snprintf(other, sizeof(other), "%u-%u", b, a);
+    while (*list != '\0') {
+        size_t len = strcspn(list, ",");
+
+        if (strncmp(list, one, len) == 0 || strncmp(list, other, len) == 0)
+            return true;
+        list += len + (list[len] == ',');
+    }
+    return false;
+}
+
+/* Set-up --------------------------------------------------------------------
+ */
+
+#define HANDLE_ROOM (MESH_NCCL_HANDLE_LEN + CANARY_LEN)
+
+static void check_canary(const uint8_t *handle)
+{
+    for (unsigned i = 0; i < CANARY_LEN; i++) {
+        if (handle[MESH_NCCL_HANDLE_LEN + i] != CANARY)
+            fail("byte %u behind a handle was written to", i);
+    }
+}
+
+static void tell_handle(struct session *session, unsigned link, unsigned peer,
+                        unsigned conn)
+{
+    uint8_t handle[HANDLE_ROOM];
+
+    memset(handle, CANARY, sizeof(handle));
+    net_listen(session->net, handle, &session->listeners[link]);
+    check_canary(handle);
+    side_put(handle, MESH_NCCL_HANDLE_LEN, "handle.%u.%u.%u.%u.%u",
+             session->cycle, session->index, peer, options.rank, conn);
+}
+
+/* Link numbers: those that receive are even. */
+static void prepare(struct session *session)
+{
+    unsigned link = 0;
+
+    session->handles = malloc((size_t)session->link_count * HANDLE_ROOM);
+    if (session->handles == NULL)
+        fail("no memory");
+    memset(session->handles, CANARY, (size_t)session->link_count * HANDLE_ROOM);
+    for (unsigned peer = 0; peer < options.ranks; peer++) {
+        for (unsigned conn = 0; conn < options.conns; conn++) {
+            if (!is_pair(options.rank, peer))
+                continue;
+            session->links[link].peer = peer;
+            session->links[link + 1].peer = peer;
+            tell_handle(session, link, peer, conn);
+            link += 2;
+        }
+    }
+    link = 0;
+    for (unsigned peer = 0; peer < options.ranks; peer++) {
+        for (unsigned conn = 0; conn < options.conns; conn++) {
+            if (!is_pair(options.rank, peer))
+                continue;
+            side_get(session->handles + (size_t)(link + 1) * HANDLE_ROOM,
+                     MESH_NCCL_HANDLE_LEN, "handle.%u.%u.%u.%u.%u",
+                     session->cycle, session->index, options.rank, peer, conn);
+            link += 2;
+        }
+    }
+}
+
+static void use(struct session *session, unsigned i, void *comm)
+{
+    struct link *link = &session->links[i];
+    struct link_plan plan = options.plan;
+    unsigned from = i % 2 == 0 ? link->peer : options.rank;
+    unsigned to = i % 2 == 0 ? options.rank : link->peer;
+
+    plan.seed = (uint64_t)from * 1000003 + to * 1009 +
+                i / 2 % options.conns * 17 + session->index * 5;
+    link_create(link, session->net, comm, i % 2 == 1, &plan);
+}
+
+/* As NCCL: each one is asked again and again, with the same handle memory. */
+static void establish(struct session *session)
+{
+    const double end = now_s() + SETUP_S;
+    unsigned left = session->link_count;
+
+    while (left > 0) {
+        for (unsigned i = 0; i < session->link_count; i++) {
+            uint8_t *handle = session->handles + (size_t)i * HANDLE_ROOM;
+            void *comm;
+            int result;
+
+            if (session->links[i].comm != NULL)
+                continue;
+            result = i % 2 == 0 ? net_accept(session->net,
+                                             session->listeners[i], &comm)
+                                : net_connect(session->net, handle, &comm);
+            if (result != MESH_NCCL_SUCCESS)
+                fail("%s rank %u gives %d",
+                     i % 2 == 0 ? "accepting from" : "connecting to",
+                     session->links[i].peer, result);
+            check_canary(handle);
+            if (comm == NULL)
+                continue;
+            use(session, i, comm);
+            left--;
+        }
+        if (now_s() > end)
+            fail("%u of %u comms did not come within %d s", left,
+                 session->link_count, SETUP_S);
+        usleep(200);
+    }
+    for (unsigned i = 0; i < session->link_count; i += 2)
+        net_close_listen(session->net, session->listeners[i]);
+}
+
+/* Traffic -------------------------------------------------------------------
+ */
+
+static int progress_all(struct session *session, bool *done_p)
+{
+    *done_p = true;
+    for (unsigned i = 0; i < session->link_count; i++) {
+        struct link *link = &session->links[i];
+        int result = link_progress(link);
+
+        if (result != MESH_NCCL_SUCCESS)
+            return result;
+        *done_p = *done_p && link_done(link);
+        if (options.victim == (int)options.rank &&
+            link->finished * 2 > link->total)
+            raise(SIGKILL);
+    }
+    return MESH_NCCL_SUCCESS;
+}
+
+static void *progress_main(void *arg)
+{
+    struct session *session = arg;
+    bool done = false;
+    int result = MESH_NCCL_SUCCESS;
+
+    while (!done && result == MESH_NCCL_SUCCESS) {
+        result = progress_all(session, &done);
+        /* There are fewer processors than threads that would spin. */
+        if (!done)
+            usleep(20);
+    }
+    atomic_store(&session->result, result);
+    atomic_store(&session->over, true);
+    return NULL;
+}
+
+/* The same memory on every comm, while data flows. */
+static void register_meanwhile(struct session *session, void *shared)
+{
+    void **mrs = calloc(session->link_count, sizeof(*mrs));
+
+    if (mrs == NULL)
+        fail("no memory");
+    while (!atomic_load(&session->over)) {
+        for (unsigned i = 0; i < session->link_count; i++)
+            net_reg(session->net, session->links[i].comm, shared, SHARED_LEN,
+                    &mrs[i]);
+        for (unsigned i = 0; i < session->link_count; i++)
+            net_dereg(session->net, session->links[i].comm, mrs[i]);
+        usleep(1000);
+    }
+    free(mrs);
+}
+
+static void run_traffic(struct session *session)
+{
+    static uint8_t shared[SHARED_LEN] __attribute__((aligned(4096)));
+    double start = now_s();
+    pthread_t thread;
+    int result;
+
+    if (pthread_create(&thread, NULL, progress_main, session) != 0)
+        fail("no thread");
+    register_meanwhile(session, shared);
+    pthread_join(thread, NULL);
+    result = atomic_load(&session->result);
+    if (!options.expect_error && options.victim < 0) {
+        if (result != MESH_NCCL_SUCCESS)
+            fail("a transfer gives %d", result);
+        return;
+    }
+    if (result == MESH_NCCL_SUCCESS)
+        fail("no error came");
+    if (now_s() - start > ERROR_S)
+        fail("the error came after %.1f s", now_s() - start);
+    printf("rank %u: error %d as expected\n", options.rank, result);
+}
+
+static void *session_main(void *arg)
+{
+    struct session *session = arg;
+    unsigned peers = 0;
+    uint64_t bytes = 0;
+
+    for (unsigned peer = 0; peer < options.ranks; peer++)
+        peers += is_pair(options.rank, peer);
+    session->link_count = peers * options.conns * 2;
+    session->links = calloc(session->link_count, sizeof(*session->links));
+    if (session->links == NULL || session->link_count > 256)
+        fail("too many links");
+    net_init(session->net, session->index);
+    prepare(session);
+    establish(session);
+    printf("rank %u: %u comms\n", options.rank, session->link_count);
+    fflush(stdout);
+    run_traffic(session);
+    for (unsigned i = 0; i < session->link_count; i++) {
+        bytes += session->links[i].bytes;
+        link_destroy(&session->links[i]);
+    }
+    net_finalize(session->net);
+    printf("rank %u: communicator %u: %llu bytes right\n", options.rank,
+           session->index, (unsigned long long)bytes);
+    free(session->links);
+    free(session->handles);
+    return NULL;
+}
+
+/* Cycles --------------------------------------------------------------------
+ */
+
+static unsigned entries(const char *path)
+{
+    DIR *dir = opendir(path);
+    unsigned count = 0;
+
+    while (dir != NULL && readdir(dir) != NULL)
+        count++;
+    if (dir != NULL)
+        closedir(dir);
+    return count;
+}
+
+static void check_nothing_left(unsigned tasks, unsigned files)
+{
+    /* A thread that was joined is in the kernel's list for a moment. */
+    for (unsigned i = 0; i < 100 && entries("/proc/self/task") != tasks; i++)
+        usleep(10000);
+    if (entries("/proc/self/task") != tasks)
+        fail("%u threads are left, there were %u",
+             entries("/proc/self/task") - 2, tasks - 2);
+    if (entries("/proc/self/fd") != files)
+        fail("%u files are open, there were %u", entries("/proc/self/fd") - 3,
+             files - 3);
+}
+
+static void check_properties(struct net *net)
+{
+    struct mesh_nccl_props_v12 props;
+
+    net_properties(net, &props);
+    if (props.name == NULL || props.speed <= 0 || props.max_comms < 1 ||
+        props.max_recvs < 1 || props.max_recvs > 8 ||
+        (props.ptr_support & MESH_NCCL_PTR_HOST) == 0 ||
+        props.max_p2p_bytes == 0 || props.max_p2p_bytes > (size_t)1 << 40)
+        fail("the properties make no sense");
+}
+
+static void run_cycle(unsigned cycle)
+{
+    struct session sessions[8];
+    pthread_t threads[8];
+    struct net net;
+
+    memset(sessions, 0, sizeof(sessions));
+    net_open(&net, options.plugin, options.version);
+    net_init(&net, 1000);
+    check_properties(&net);
+    for (unsigned i = 0; i < options.comms; i++) {
+        sessions[i].cycle = cycle;
+        sessions[i].index = i;
+        sessions[i].own = net;
+        sessions[i].net = &sessions[i].own;
+        if (pthread_create(&threads[i], NULL, session_main, &sessions[i]) != 0)
+            fail("no thread");
+    }
+    for (unsigned i = 0; i < options.comms; i++)
+        pthread_join(threads[i], NULL);
+    net_finalize(&net);
+    net_close(&net);
+}
+
+static void parse(int argc, char **argv)
+{
+    static const struct option names[] = {
+        {"plugin", required_argument, NULL, 'p'},
+        {"directory", required_argument, NULL, 'd'},
+        {"table", required_argument, NULL, 't'},
+        {"rank", required_argument, NULL, 'r'},
+        {"ranks", required_argument, NULL, 'n'},
+        {"pairs", required_argument, NULL, 'P'},
+        {"communicators", required_argument, NULL, 'c'},
+        {"connections", required_argument, NULL, 'C'},
+        {"cycles", required_argument, NULL, 'y'},
+        {"messages", required_argument, NULL, 'm'},
+        {"max-size", required_argument, NULL, 's'},
+        {"max-group", required_argument, NULL, 'g'},
+        {"victim", required_argument, NULL, 'v'},
+        {"expect-error", no_argument, NULL, 'e'},
+        {0},
+    };
+    int option;
+
+    while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
+        const unsigned number = optarg ? (unsigned)strtoul(optarg, NULL, 0) : 0;
+
+        switch (option) {
+        case 'p':
+            options.plugin = optarg;
+            break;
+        case 'd':
+            options.directory = optarg;
+            break;
+        case 't':
+            options.version = (int)number;
+            break;
+        case 'r':
+            options.rank = number;
+            break;
+        case 'n':
+            options.ranks = number;
+            break;
+        case 'P':
+            options.pairs = optarg;
+            break;
+        case 'c':
+            options.comms = number;
+            break;
+        case 'C':
+            options.conns = number;
+            break;
+        case 'y':
+            options.cycles = number;
+            break;
+        case 'm':
+            options.plan.messages = number;
+            break;
+        case 's':
+            options.plan.max_size = strtoull(optarg, NULL, 0);
+            break;
+        case 'g':
+            options.plan.max_group = number;
+            break;
+        case 'v':
+            options.victim = (int)number;
+            break;
+        case 'e':
+            options.expect_error = true;
+            break;
+        default:
+            exit(2);
+        }
+    }
+    if (options.plugin == NULL || options.directory == NULL ||
+        options.ranks < 2 || options.comms < 1 || options.comms > 8 ||
+        options.plan.max_group < 1 || options.plan.max_group > 8) {
+        fprintf(stderr, "usage: rank --plugin FILE --directory DIR --rank N "
+                        "--ranks N [--table 7..12] ...\n");
+        exit(2);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    unsigned tasks, files;
+    char name[32];
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    parse(argc, argv);
+    side_init(options.directory);
+    tasks = entries("/proc/self/task");
+    files = entries("/proc/self/fd");
+    for (unsigned cycle = 0; cycle < options.cycles; cycle++) {
+        run_cycle(cycle);
+        check_nothing_left(tasks, files);
+        snprintf(name, sizeof(name), "cycle.%u", cycle);
+        if (options.victim < 0 && !options.expect_error)
+            side_barrier(name, options.rank, options.ranks);
+    }
+    printf("rank %u: table v%d right, longest wait in a call %.1f ms\n",
+           options.rank, options.version, net_longest_ms());
+    return 0;
+}
