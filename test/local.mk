@@ -110,6 +110,7 @@ test_unit_test_mesh_relay_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
 # Tests of single files of the NCCL plugin.
 test_unit_test_nccl_handle_SOURCES = test/unit/test_nccl_handle.c \
 	src/nccl-net/nccl_handle.c
+test_unit_test_nccl_handle_CPPFLAGS = $(AM_CPPFLAGS)
 
 # Parsers fed with arbitrary bytes, the same ones each time.
 fuzz_tests = \
