@@ -36,7 +36,8 @@ unit_tests = \
 	test/unit/test_relay_wire \
 	test/unit/test_route \
 	test/unit/test_samples \
-	test/unit/test_settings
+	test/unit/test_settings \
+	test/unit/test_status_text
 check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)
 
@@ -87,6 +88,8 @@ test_unit_test_meshctl_SOURCES = test/unit/test_meshctl.c $(meshctl_samples)
 test_unit_test_meshctl_CPPFLAGS = $(MESHCTL_CPPFLAGS)
 test_unit_test_meshctl_LDADD = $(MESHCTL_LIBS)
 test_unit_test_samples_LDADD = $(MESHCTL_LIBS)
+test_unit_test_status_text_CPPFLAGS = $(MESHCTL_CPPFLAGS)
+test_unit_test_status_text_LDADD = $(MESHCTL_LIBS)
 
 # Tests of single files of the transport.
 test_unit_test_mesh_address_SOURCES = test/unit/test_mesh_address.c \

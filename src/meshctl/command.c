@@ -42,13 +42,65 @@ static enum mesh_exit snapshot_from_file(const char *path,
     return ret < 0 ? mesh_command_failed(path, ret) : MESH_EXIT_DONE;
 }
 
+enum mesh_exit mesh_command_meshd_failed(int error)
+{
+    static const char start[] = "start it with `systemctl start meshd`, or "
+                                "`meshd --auto` as a user";
+
+    if (error == -ENOENT || error == -ECONNREFUSED || error == -ENOTCONN)
+        fprintf(stderr,
+                "meshctl: no meshd runs on this node: %s, or give a saved map "
+                "with --map\n",
+                start);
+    else if (error == -EPERM)
+        fprintf(stderr, "meshctl: meshd runs as another user, who is not "
+                        "root: have root start the service\n");
+    else if (error == -EPROTONOSUPPORT)
+        fprintf(stderr, "meshctl: meshd is of another version: restart it, "
+                        "or run the meshctl that came with it\n");
+    else if (error == -ETIMEDOUT)
+        fprintf(stderr, "meshctl: meshd does not answer in time (--timeout); "
+                        "see its log: `journalctl -u meshd`\n");
+    else
+        fprintf(stderr, "meshctl: meshd: %s\n", strerror(-error));
+    return MESH_EXIT_NO_MESHD;
+}
+
+enum mesh_exit mesh_command_client(const struct mesh_options *options,
+                                   struct mesh_meshd_client **client_p)
+{
+    int ret = mesh_meshd_client_create(MESH_MESHD_RUNNING, options->timeout_ms,
+                                       client_p);
+
+    return ret < 0 ? mesh_command_meshd_failed(ret) : MESH_EXIT_DONE;
+}
+
+static enum mesh_exit snapshot_from_meshd(const struct mesh_options *options,
+                                          struct mesh_snapshot **snapshot_p)
+{
+    struct mesh_meshd_client *client;
+    struct mesh_map_record *records;
+    struct mesh_meshd_self self;
+    unsigned count;
+    enum mesh_exit status = mesh_command_client(options, &client);
+    int ret;
+
+    if (status != MESH_EXIT_DONE)
+        return status;
+    mesh_meshd_client_self(client, &self);
+    ret = mesh_meshd_client_records(client, &records, &count);
+    mesh_meshd_client_destroy(client);
+    if (ret == 0)
+        ret = mesh_snapshot_create(records, count, self.node_id, snapshot_p);
+    return ret < 0 ? mesh_command_failed("link map", ret) : MESH_EXIT_DONE;
+}
+
 enum mesh_exit mesh_command_snapshot(const struct mesh_options *options,
                                      struct mesh_snapshot **snapshot_p)
 {
     if (options->map != NULL)
         return snapshot_from_file(options->map, snapshot_p);
-    fprintf(stderr, "meshctl: no meshd\n");
-    return MESH_EXIT_NO_MESHD;
+    return snapshot_from_meshd(options, snapshot_p);
 }
 
 static void nodes_list(const struct mesh_snapshot *snapshot)

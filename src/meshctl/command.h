@@ -23,6 +23,7 @@
 #define MESH_COMMAND_H
 
 #include "glyphs.h"
+#include "meshd_client.h"
 #include "snapshot.h"
 
 #include <jansson.h>
@@ -63,6 +64,13 @@ enum mesh_exit mesh_status_run(const struct mesh_options *options,
                                FILE *stream);
 
 /* Helpers of commands; each says on the standard error what went wrong. */
+
+/* A connection to the node's meshd. */
+enum mesh_exit mesh_command_client(const struct mesh_options *options,
+                                   struct mesh_meshd_client **client_p);
+
+/* The exit status for what a call of the client returned, having said it. */
+enum mesh_exit mesh_command_meshd_failed(int error);
 
 /* The map that the options name. */
 enum mesh_exit mesh_command_snapshot(const struct mesh_options *options,

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The command, and all of it but main() as a library for tests.
 noinst_LTLIBRARIES += libmeshctl.la
-bin_PROGRAMS = meshctl
+bin_PROGRAMS += src/meshctl/meshctl
 
 libmeshctl_la_SOURCES = \
 	src/meshctl/cabling.c \
@@ -36,6 +36,8 @@ libmeshctl_la_SOURCES = \
 	src/meshctl/snapshot.c \
 	src/meshctl/snapshot.h \
 	src/meshctl/status.c \
+	src/meshctl/status_text.c \
+	src/meshctl/status_text.h \
 	src/meshctl/topology.c \
 	src/meshctl/topology_export.c \
 	src/meshctl/topology_export.h \
@@ -46,6 +48,6 @@ libmeshctl_la_SOURCES = \
 libmeshctl_la_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 libmeshctl_la_LIBADD = libmeshcommon.la $(JANSSON_LIBS)
 
-meshctl_SOURCES = src/meshctl/main.c
-meshctl_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
-meshctl_LDADD = libmeshctl.la
+src_meshctl_meshctl_SOURCES = src/meshctl/main.c
+src_meshctl_meshctl_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
+src_meshctl_meshctl_LDADD = libmeshctl.la

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,13 +61,13 @@ static const struct mesh_command commands[] = {
      MAP_OPTIONS | TAKES(SAVE) | TAKES(JSON) | TAKES(DOT) | TAKES(FULL) |
          TAKES(ASCII),
      0, 0, mesh_topology_run},
-    {"path", "NODE", "which way data takes to a node",
+    {"path", "NODE...", "which way data takes to a node",
      "Shows the paths to a node, best first, with the lanes of each hop. NODE "
      "is a host\nname, or an id of 16 hex digits. Exit status 1: there is no "
-     "path.\nJSON: {\"node\", \"paths\": [{\"hops\", \"via\": [NODE, ...], "
-     "\"lanes\": [[[LOCAL, REMOTE],\n...], ...]}, ...], \"warnings\": [CODE, "
-     "...]}; lanes has a list for each hop.\n",
-     MAP_OPTIONS | TAKES(FROM) | TAKES(JSON) | TAKES(ASCII), 1, 1,
+     "path.\nJSON, one line for each NODE: {\"node\", \"paths\": [{\"hops\", "
+     "\"via\": [NODE, ...],\n\"lanes\": [[[LOCAL, REMOTE], ...], ...]}, "
+     "...], \"warnings\": [CODE, ...]}; lanes has a\nlist for each hop.\n",
+     MAP_OPTIONS | TAKES(FROM) | TAKES(JSON) | TAKES(ASCII), 1, UINT_MAX,
      mesh_path_run},
     {"links", "[NODE]", "each lane with what is at its other end",
      "As ibdev2netdev, with the peer of each lane. Of this node, another one, "

@@ -7,9 +7,10 @@
  *                  "lanes": [[[LANE, LANE], ...], ...]}, ...],
  *       "warnings": [CODE, ...]}
  *
- * Paths come best first and have no relay in common.  lanes has a list for
- * each hop: the pairs of lanes that its two nodes use, the nearer node's
- * first.  A node's path to itself has no hops; no path: an empty list.
+ * One such line for each node that was named.  Paths come best first and have
+ * no relay in common.  lanes has a list for each hop: the pairs of lanes that
+ * its two nodes use, the nearer node's first.  A node's path to itself has no
+ * hops; no path: an empty list.
  */
 #include "meshctl/command.h"
 #include "meshctl/port.h"
@@ -182,7 +183,7 @@ static void answer_print(const struct answer *answer,
 
 static enum mesh_exit answer_give(const struct mesh_options *options,
                                   const struct mesh_snapshot *snapshot,
-                                  FILE *stream)
+                                  const char *node, FILE *stream)
 {
     struct answer answer = {.snapshot = snapshot};
     unsigned from, to;
@@ -190,7 +191,7 @@ static enum mesh_exit answer_give(const struct mesh_options *options,
     int ret;
 
     if (status == MESH_EXIT_DONE)
-        status = mesh_command_node(snapshot, options->arguments[0], &to);
+        status = mesh_command_node(snapshot, node, &to);
     if (status != MESH_EXIT_DONE)
         return status;
     answer.from = snapshot->records[from]->node_id;
@@ -207,14 +208,19 @@ static enum mesh_exit answer_give(const struct mesh_options *options,
     return answer.path_count > 0 ? MESH_EXIT_DONE : MESH_EXIT_NO;
 }
 
+/* The highest exit status of all nodes. */
 enum mesh_exit mesh_path_run(const struct mesh_options *options, FILE *stream)
 {
     struct mesh_snapshot *snapshot;
-    enum mesh_exit status = mesh_command_snapshot(options, &snapshot);
+    enum mesh_exit status = mesh_command_snapshot(options, &snapshot), one;
 
     if (status != MESH_EXIT_DONE)
         return status;
-    status = answer_give(options, snapshot, stream);
+    for (unsigned i = 0; i < options->argument_count; i++) {
+        one = answer_give(options, snapshot, options->arguments[i], stream);
+        if (one > status)
+            status = one;
+    }
     mesh_snapshot_destroy(snapshot);
     return status;
 }

@@ -118,32 +118,61 @@ void mesh_samples_release(struct mesh_samples *samples)
     memset(samples, 0, sizeof(*samples));
 }
 
+/* The value up to its closing quote, which *at_p then is behind. */
+static void value_take(const char **at_p, char value[MESH_SAMPLE_TEXT_LEN])
+{
+    const char *at = *at_p;
+    size_t len = 0;
+
+    for (; *at != '\0' && *at != '"'; at++) {
+        if (at[0] == '\\' && at[1] != '\0')
+            at++;
+        value[len++] = *at;
+    }
+    value[len] = '\0';
+    *at_p = at + (*at == '"');
+}
+
+void mesh_sample_labels_visit(const struct mesh_sample *sample,
+                              void (*visit)(void *arg, const char *label,
+                                            const char *value),
+                              void *arg)
+{
+    char label[MESH_SAMPLE_TEXT_LEN], value[MESH_SAMPLE_TEXT_LEN];
+    const char *at = sample->labels;
+
+    while (*at != '\0') {
+        size_t len = strcspn(at, "=");
+
+        memcpy(label, at, len);
+        label[len] = '\0';
+        at += len + strspn(at + len, "=\"");
+        value_take(&at, value);
+        visit(arg, label, value);
+        at += strspn(at, ", ");
+    }
+}
+
+struct label_search {
+    const char *label;
+    char *text;
+};
+
+static void label_match(void *arg, const char *label, const char *value)
+{
+    const struct label_search *search = arg;
+
+    if (strcmp(label, search->label) == 0)
+        memcpy(search->text, value, strlen(value) + 1);
+}
+
 char *mesh_sample_label(const struct mesh_sample *sample, const char *label,
                         char text[MESH_SAMPLE_TEXT_LEN])
 {
-    size_t len = strlen(label), out = 0;
-    const char *at = sample->labels;
+    struct label_search search = {label, text};
 
     text[0] = '\0';
-    while (*at != '\0') {
-        bool found =
-            strncmp(at, label, len) == 0 && strncmp(at + len, "=\"", 2) == 0;
-
-        at += strcspn(at, "\"");
-        at += *at != '\0';
-        for (; *at != '\0' && *at != '"'; at++) {
-            if (at[0] == '\\' && at[1] != '\0')
-                at++;
-            if (found)
-                text[out++] = *at;
-        }
-        if (found) {
-            text[out] = '\0';
-            return text;
-        }
-        at += *at != '\0';
-        at += strspn(at, ", ");
-    }
+    mesh_sample_labels_visit(sample, label_match, &search);
     return text;
 }
 

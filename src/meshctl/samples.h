@@ -40,6 +40,12 @@ void mesh_samples_release(struct mesh_samples *samples);
 char *mesh_sample_label(const struct mesh_sample *sample, const char *label,
                         char text[MESH_SAMPLE_TEXT_LEN]);
 
+/* Calls visit for each label, without quotes and escapes. */
+void mesh_sample_labels_visit(const struct mesh_sample *sample,
+                              void (*visit)(void *arg, const char *label,
+                                            const char *value),
+                              void *arg);
+
 /* As a file for node_exporter's textfile collector: the samples of one name
  * together, with a type each. */
 void mesh_samples_print(const struct mesh_samples *samples, FILE *stream);

@@ -104,6 +104,17 @@ static void test_path_of_a_diagonal(void **state)
     gives("path --map MAP n1", 0, "path-self");
 }
 
+static void test_paths_to_several(void **state)
+{
+    (void)state;
+    topo_line(&topo, 3);
+    map_of_topo(NULL);
+    gives("path --map MAP --json n2 n3", 0, "path-several.json");
+    assert_int_equal(meshctl("path --map MAP n2 n9 n3"), MESH_EXIT_NO_NODE);
+    assert_non_null(strstr(answer, "n1 to n2"));
+    assert_non_null(strstr(answer, "n1 to n3"));
+}
+
 static void test_path_by_id(void **state)
 {
     char line[80], *by_name;
@@ -238,7 +249,6 @@ static void test_statuses(void **state)
         {"", MESH_EXIT_USAGE},
         {"nonsense", MESH_EXIT_USAGE},
         {"path", MESH_EXIT_USAGE},
-        {"path --map MAP n1 n2", MESH_EXIT_USAGE},
         {"path --map MAP --dot n1", MESH_EXIT_USAGE},
         {"topology --map", MESH_EXIT_USAGE},
         {"topology --map MAP n1", MESH_EXIT_USAGE},
@@ -274,6 +284,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, map_start, map_end)
     const struct CMUnitTest tests[] = {
         TEST(test_path_of_a_diagonal),
+        TEST(test_paths_to_several),
         TEST(test_path_by_id),
         TEST(test_no_path),
         TEST(test_warnings),
