@@ -33,6 +33,9 @@ unit_tests = \
 	test/unit/test_oob_wire \
 	test/unit/test_pool \
 	test/unit/test_qp \
+	test/unit/test_relay_dir \
+	test/unit/test_relay_fsm \
+	test/unit/test_relay_path \
 	test/unit/test_relay_wire \
 	test/unit/test_route \
 	test/unit/test_samples \
@@ -72,6 +75,15 @@ topo = test/unit/topo.c test/unit/topo.h
 test_unit_test_link_map_sim_SOURCES = test/unit/test_link_map_sim.c \
 	test/unit/mesh_sim.c test/unit/mesh_sim.h $(topo)
 test_unit_test_route_SOURCES = test/unit/test_route.c $(topo)
+
+# The relay, which is a part of meshd.
+test_unit_test_relay_dir_LDADD = libmeshd.la $(LDADD)
+test_unit_test_relay_fsm_LDADD = libmeshd.la $(LDADD)
+test_unit_test_relay_path_SOURCES = test/unit/test_relay_path.c $(topo)
+test_unit_test_relay_path_LDADD = libmeshd.la $(LDADD)
+test_fuzz_fuzz_relay_SOURCES = test/fuzz/fuzz_relay.c $(topo)
+test_fuzz_fuzz_relay_LDADD = libmeshd.la $(LDADD)
+AM_CPPFLAGS += -iquote $(top_srcdir)/src/meshd
 
 # Tests of meshctl, and what it is to print.
 meshctl_samples = $(topo) test/unit/golden.h test/unit/snapshot_sample.h
@@ -119,7 +131,8 @@ test_unit_test_nccl_handle_CPPFLAGS = $(AM_CPPFLAGS)
 fuzz_tests = \
 	test/fuzz/fuzz_hello \
 	test/fuzz/fuzz_map \
-	test/fuzz/fuzz_oob
+	test/fuzz/fuzz_oob \
+	test/fuzz/fuzz_relay
 EXTRA_DIST += test/fuzz/fuzz_run.h test/unit/hello_sample.h \
 	test/unit/map_sample.h
 check_PROGRAMS += $(fuzz_tests)

@@ -143,6 +143,17 @@ static void map_drain(struct mesh_daemon *daemon)
     }
 }
 
+static void relay_tell(struct mesh_daemon *daemon)
+{
+    const struct mesh_map_record *const *records;
+    unsigned count;
+
+    if (daemon->relay == NULL)
+        return;
+    records = mesh_link_map_records(daemon->map, &count);
+    mesh_relay_map_changed(daemon->relay, records, count);
+}
+
 void mesh_daemon_work(struct mesh_daemon *daemon)
 {
     if (daemon->links_changed)
@@ -154,6 +165,7 @@ void mesh_daemon_work(struct mesh_daemon *daemon)
         daemon->generation = mesh_link_map_generation(daemon->map);
         daemon->changed_ns = mesh_clock_ns();
         mesh_client_server_changed(daemon->server);
+        relay_tell(daemon);
     }
     settle(daemon);
 }
@@ -287,10 +299,11 @@ static void idle_fire(struct mesh_loop_timer *timer)
     uint64_t idle = daemon->settings.idle_ms * NS_PER_MS;
     uint64_t now = mesh_clock_ns();
 
-    if (mesh_client_server_count(daemon->server) > 0)
+    if (mesh_client_server_count(daemon->server) > 0 ||
+        (daemon->relay != NULL && mesh_relay_flow_count(daemon->relay) > 0))
         daemon->busy_ns = now;
     if (now - daemon->busy_ns >= idle) {
-        mesh_info("no client for %" PRIu32 " ms: leaving",
+        mesh_info("no client and no flow for %" PRIu32 " ms: leaving",
                   daemon->settings.idle_ms);
         mesh_loop_stop(daemon->loop);
         return;
@@ -315,6 +328,9 @@ static int settings_read(struct mesh_daemon *daemon)
 
     if (error != 0 && error != -EINVAL)
         return error;
+    error = mesh_relay_settings_load(&daemon->relay_settings);
+    if (error != 0 && error != -EINVAL)
+        return error;
     error = mesh_node_settings_load(&node);
     if (error != 0 && error != -EINVAL)
         return error;
@@ -335,13 +351,32 @@ static void self_name(struct mesh_daemon *daemon)
     daemon->first_sequence = wall_clock_ms();
 }
 
+/* Without a relay (logged) everything else goes on. */
+static void relay_create(struct mesh_daemon *daemon)
+{
+    struct mesh_relay_config config = {
+        .node_id = daemon->node.id,
+        .port = (uint16_t)daemon->settings.port,
+        .forwards = daemon->settings.relay,
+        .settings = &daemon->relay_settings,
+    };
+
+    memcpy(config.name, daemon->node.name, sizeof(config.name));
+    (void)mesh_relay_create(&config, &daemon->relay);
+}
+
+static bool relays(const struct mesh_daemon *daemon)
+{
+    return daemon->relay != NULL && daemon->settings.relay;
+}
+
 static int map_create(struct mesh_daemon *daemon)
 {
     struct mesh_link_map_config config = {
         .node_id = daemon->node.id,
         .instance = daemon->instance,
         .first_sequence = daemon->first_sequence,
-        .flags = daemon->settings.relay ? MESH_MAP_NODE_RELAYS : 0,
+        .flags = relays(daemon) ? MESH_MAP_NODE_RELAYS : 0,
         .key = mesh_daemon_key(daemon),
         .max_nodes = (unsigned)daemon->settings.max_nodes,
         .max_lanes = (unsigned)daemon->settings.max_lanes,
@@ -374,8 +409,10 @@ static int parts_create(struct mesh_daemon *daemon)
 
     if (error == 0)
         error = mesh_client_server_create(daemon, &daemon->server);
-    if (error == 0)
+    if (error == 0) {
+        relay_create(daemon);
         error = map_create(daemon);
+    }
     if (error == 0)
         error = mesh_change_watch_create(daemon->loop, lanes_changed, daemon,
                                          &daemon->changes);
@@ -421,6 +458,7 @@ void mesh_daemon_destroy(struct mesh_daemon *daemon)
         mesh_daemon_lane_cleanup(&daemon->lanes[i]);
     mesh_change_watch_destroy(daemon->changes);
     mesh_client_server_destroy(daemon->server);
+    mesh_relay_destroy(daemon->relay);
     mesh_link_map_destroy(daemon->map);
     mesh_loop_destroy(daemon->loop);
     mesh_daemon_settings_release(&daemon->settings);

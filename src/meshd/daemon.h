@@ -15,9 +15,11 @@
 #include "daemon_lane.h"
 #include "daemon_settings.h"
 #include "node.h"
+#include "relay.h"
 
 struct mesh_daemon {
     struct mesh_daemon_settings settings;
+    struct mesh_relay_settings relay_settings;
     char *lane_filter; /* owned, as mesh_lane_discover() takes it */
     bool leave_when_idle;
     struct mesh_node node;
@@ -29,6 +31,7 @@ struct mesh_daemon {
     struct mesh_link_map *map;         /* owned */
     struct mesh_change_watch *changes; /* owned */
     struct mesh_client_server *server; /* owned */
+    struct mesh_relay *relay;          /* owned, NULL: none */
     struct mesh_daemon_lane lanes[MESH_MAP_MAX_LANES];
     struct mesh_loop_timer map_timer;
     struct mesh_loop_timer scan_timer;

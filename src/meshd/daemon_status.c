@@ -119,6 +119,8 @@ char *mesh_daemon_status(const struct mesh_daemon *daemon)
             lane_print(stream, daemon, &daemon->lanes[i]);
     }
     mesh_client_server_status(daemon->server, stream);
+    if (daemon->relay != NULL)
+        mesh_relay_status(daemon->relay, stream);
     if (fclose(stream) != 0) {
         free(text);
         return NULL;

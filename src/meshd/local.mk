@@ -23,7 +23,32 @@ libmeshd_la_SOURCES = \
 	src/meshd/loop.h \
 	src/meshd/map_feed.c \
 	src/meshd/map_feed.h \
-	src/meshd/relay.h
+	src/meshd/relay.c \
+	src/meshd/relay.h \
+	src/meshd/relay_core.h \
+	src/meshd/relay_data.c \
+	src/meshd/relay_data.h \
+	src/meshd/relay_device.c \
+	src/meshd/relay_device.h \
+	src/meshd/relay_devices.c \
+	src/meshd/relay_dir.c \
+	src/meshd/relay_dir.h \
+	src/meshd/relay_flow.c \
+	src/meshd/relay_flow.h \
+	src/meshd/relay_forward.c \
+	src/meshd/relay_forward.h \
+	src/meshd/relay_fsm.c \
+	src/meshd/relay_fsm.h \
+	src/meshd/relay_listener.c \
+	src/meshd/relay_path.c \
+	src/meshd/relay_path.h \
+	src/meshd/relay_pipe.c \
+	src/meshd/relay_pipe.h \
+	src/meshd/relay_settings.c \
+	src/meshd/relay_settings.h \
+	src/meshd/relay_setup.c \
+	src/meshd/relay_sock.c \
+	src/meshd/relay_status.c
 libmeshd_la_LIBADD = libmeshcommon.la
 
 src_meshd_meshd_SOURCES = src/meshd/main.c

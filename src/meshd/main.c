@@ -269,6 +269,7 @@ static void help_print(void)
     mesh_settings_print(mesh_node_settings_table, "MESH_", stdout);
     printf("In section [meshd]:\n\n");
     mesh_settings_print(mesh_daemon_settings_table, "MESH_", stdout);
+    mesh_settings_print(mesh_relay_settings_table, "MESH_", stdout);
 }
 
 int main(int argc, char **argv)
