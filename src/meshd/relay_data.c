@@ -369,6 +369,26 @@ int mesh_relay_data_pipe_add(struct mesh_relay_data *data,
     return call_make(data, call_pipe_add, pipe);
 }
 
+static int call_pipe_is_quiet(struct mesh_relay_data *data, void *arg)
+{
+    const struct mesh_relay_pipe *pipe = arg;
+
+    (void)data;
+    for (int i = 0; i < MESH_RELAY_SIDES && !pipe->failed; i++) {
+        const struct mesh_relay_side *side = &pipe->sides[i];
+
+        if (side->acks > 0 || side->dir.told != side->dir.received)
+            return 0;
+    }
+    return 1;
+}
+
+bool mesh_relay_data_pipe_is_quiet(struct mesh_relay_data *data,
+                                   struct mesh_relay_pipe *pipe)
+{
+    return call_make(data, call_pipe_is_quiet, pipe) != 0;
+}
+
 static int call_pipe_remove(struct mesh_relay_data *data, void *arg)
 {
     struct mesh_relay_pipe *pipe = arg;

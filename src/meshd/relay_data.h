@@ -40,6 +40,10 @@ void mesh_relay_data_device_remove(struct mesh_relay_data *data,
  * -errno of the post. */
 int mesh_relay_data_pipe_add(struct mesh_relay_data *data,
                              struct mesh_relay_pipe *pipe);
+/* Nothing is on its way through the pipe, acknowledgements included; also of a
+ * failed one. */
+bool mesh_relay_data_pipe_is_quiet(struct mesh_relay_data *data,
+                                   struct mesh_relay_pipe *pipe);
 void mesh_relay_data_pipe_remove(struct mesh_relay_data *data,
                                  struct mesh_relay_pipe *pipe);
 

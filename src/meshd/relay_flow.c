@@ -11,11 +11,13 @@
 #include <unistd.h>
 #include <utlist.h>
 
-#define STRANGER_MS 10000
-#define DIAL_MS     5000
-#define LINGER_MS   1000
-#define GRACE_MS    250 /* the chance of a stranger while others wait */
-#define NS_PER_MS   1000000u
+#define STRANGER_MS   10000
+#define DIAL_MS       5000
+#define LINGER_MS     1000
+#define DRAIN_MS      200
+#define DRAIN_STEP_MS 1
+#define GRACE_MS      250 /* the chance of a stranger while others wait */
+#define NS_PER_MS     1000000u
 
 /* Ends --------------------------------------------------------------------- */
 
@@ -37,6 +39,8 @@ void mesh_relay_flow_free(struct mesh_relay_flow *flow)
     stranger_forget(flow);
     if (flow->lingering)
         relay->lingering--;
+    if (flow->is_open)
+        atomic_fetch_sub(&relay->open, 1);
     if (flow->share != NULL)
         atomic_fetch_sub(flow->share, 1);
     DL_DELETE(relay->flows, flow);
@@ -198,6 +202,45 @@ static void close_told(struct turn *turn)
     flow_end(turn->flow, &turn->step);
 }
 
+static void drain_go_on(struct mesh_relay_flow *flow)
+{
+    mesh_loop_timer_set(flow->relay->loop, &flow->timer,
+                        mesh_clock_ns() + DRAIN_STEP_MS * NS_PER_MS);
+}
+
+/* False: there is nothing to wait for. */
+static bool drain_begin(struct mesh_relay_flow *flow,
+                        enum mesh_relay_side_index side)
+{
+    if (flow->pipe == NULL ||
+        mesh_relay_data_pipe_is_quiet(flow->relay->data, flow->pipe))
+        return false;
+    flow->draining = true;
+    flow->drain_side = side;
+    flow->drain_end_ns = mesh_clock_ns() + DRAIN_MS * NS_PER_MS;
+    drain_go_on(flow);
+    return true;
+}
+
+static void drain_check(struct mesh_relay_flow *flow)
+{
+    const struct mesh_relay_step step = {
+        .error = -ESHUTDOWN,
+        .quiet = true,
+        .reason = "goodbye",
+    };
+
+    if (mesh_clock_ns() < flow->drain_end_ns &&
+        !mesh_relay_data_pipe_is_quiet(flow->relay->data, flow->pipe)) {
+        drain_go_on(flow);
+        return;
+    }
+    flow->draining = false;
+    mesh_relay_sock_refuse(&flow->socks[flow->drain_side], step.error,
+                           step.reason);
+    flow_end(flow, &step);
+}
+
 static void timer_follow(struct turn *turn)
 {
     struct mesh_relay_flow *flow = turn->flow;
@@ -273,6 +316,8 @@ static bool flow_act(struct turn *turn)
         forward(turn);
         return false;
     case MESH_RELAY_ACT_PASS_END:
+        if (turn->step.error == -ESHUTDOWN && drain_begin(flow, !turn->from))
+            return false;
         forward(turn);
         flow_end(flow, &turn->step);
         return false;
@@ -344,6 +389,8 @@ static void flow_timeout(struct mesh_loop_timer *timer)
 
     if (flow->lingering)
         mesh_relay_flow_free(flow);
+    else if (flow->draining)
+        drain_check(flow);
     else
         mesh_relay_flow_feed(flow, &(const struct mesh_relay_event){
                                        .type = MESH_RELAY_EVENT_TIMEOUT,

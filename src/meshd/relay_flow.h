@@ -46,6 +46,11 @@ struct mesh_relay_flow {
     bool first, last;
     bool stranger; /* counted so */
     bool lingering;
+    /* A goodbye waits until what was on its way before it has arrived, and the
+     * acknowledgements, too. */
+    bool draining;
+    enum mesh_relay_side_index drain_side; /* who is told then */
+    uint64_t drain_end_ns;                 /* no longer than this */
     atomic_uint *share; /* counter of the limit it takes part of, or NULL */
     bool is_open;
     struct mesh_relay_pipe *pipe; /* owned */

@@ -113,7 +113,8 @@ static int on_refuse(struct mesh_relay_fsm *fsm,
                      const struct mesh_relay_event *event,
                      struct mesh_relay_step *step)
 {
-    step->quiet = event->error == -ESHUTDOWN || fsm->state < MESH_RELAY_READY;
+    /* Whoever says it has logged it. */
+    step->quiet = true;
     snprintf(step->reason, sizeof(step->reason), "%s",
              event->reason != NULL ? event->reason : "");
     step->error = event->error;

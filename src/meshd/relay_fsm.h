@@ -79,7 +79,7 @@ struct mesh_relay_step {
     enum mesh_relay_action action;
     uint32_t timeout_ms; /* from now to TIMEOUT, 0: never */
     bool tell[MESH_RELAY_SIDES];
-    bool quiet; /* CLOSE, PASS_END: a usual end, not to be logged */
+    bool quiet; /* CLOSE, PASS_END: not this node's to log */
     int error;
     char reason[MESH_OOB_REASON_LEN];
 };

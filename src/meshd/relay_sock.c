@@ -225,6 +225,8 @@ void mesh_relay_sock_ready(struct mesh_loop_watch *watch, uint32_t events)
         return;
     if (flow->lingering || mesh_relay_fsm_reads(&flow->fsm))
         sock_receive(sock);
+    else if (flow->fsm.state == MESH_RELAY_CLOSED)
+        mesh_relay_sock_close(sock);
     else if (events & (EPOLLERR | EPOLLHUP))
         sock_lost(sock, mesh_oob_socket_error(watch->fd));
 }

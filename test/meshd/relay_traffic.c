@@ -2,25 +2,30 @@
 /*
  * relay_traffic: the two processes at the ends of a relayed connection.
  *
- *      relay_traffic target OPTION...
- *      relay_traffic source OPTION...
+ *      relay_traffic target ENDPOINT [OPTION...]
+ *      relay_traffic source ENDPOINT NODE [OPTION...]
  *
- * The source connects over a path (or, without one, directly), and then both
- * do what its mode says:
+ * The source takes a path to the target's node from its meshd's map, connects,
+ * and then both do what its --mode says:
  *
- *      mixed     messages of all kinds and sizes, one way or both, whose
- *                order and contents the receiver checks
- *      pingpong  a short message there and back
- *      stream    WRITEs, as many as the window allows, for a time
- *      connect   set-up and end of a connection, again and again
+ *      mixed     --count messages of all kinds and sizes, one way or --both,
+ *                whose order and contents the receiver checks
+ *      pingpong  a short message there and back, --count times
+ *      stream    WRITEs, as many as the window allows, for --seconds
+ *      connect   set-up and end of a connection, --count times
  *      hold      a connection without traffic, until it ends
  *
+ * --direct (of both; the target is given its netdev) uses one cable and no
+ * relay, --path the n-th of the disjoint paths, --window and --chunk what is
+ * wanted, --slow-us makes the target take its time for each message.
+ *
  * The source prints one line of figures, and each side what went wrong; the
- * exit status is 0, or 1 for an error.
+ * exit status of the source is 0, or 1 for an error.  The target goes on
+ * until it is ended.
  */
 #include "clock.h"
+#include "meshd_client.h"
 #include "oob.h"
-#include "oob_socket.h"
 #include "relay_wire.h"
 
 #include <errno.h>
@@ -36,6 +41,9 @@
 
 #define SLOTS_PER_WINDOW 32
 #define SLOW_ANSWER_MS   20000
+#define MAP_MS           10000
+#define DIRECT_PORT      4791
+#define MAX_PATHS        4
 
 enum mode { MIXED, PINGPONG, STREAM, CONNECT, HOLD };
 
@@ -46,6 +54,7 @@ static const char *const mode_names[] = {"mixed", "pingpong", "stream",
 struct job {
     uint8_t mode;
     uint8_t both;
+    uint8_t lane; /* of the target's node */
     uint64_t count;
     uint64_t region; /* where the other side may write */
     uint32_t rkey;
@@ -53,18 +62,23 @@ struct job {
 
 static struct {
     bool source;
-    uint64_t node, target, endpoint;
-    const char *ibdev, *netdev;
-    struct mesh_addr local, remote;
-    int port;
-    struct mesh_oob_path path;
-    bool direct;
+    uint64_t endpoint;
+    const char *to;
+    const char *direct; /* netdev of the target, NULL: relayed */
+    unsigned path;
     unsigned window;
     uint32_t chunk, size;
     struct job job;
     double seconds;
     unsigned slow_us;
 } opt = {.window = 32, .chunk = 16384, .size = 16384, .seconds = 2};
+
+/* What the map says. */
+static struct mesh_meshd_self self;
+static struct mesh_map_record *own;
+static uint64_t target_node;
+static struct mesh_oob_path path;
+static struct mesh_lane_info first_lane, first_remote;
 
 static struct ibv_context *context;
 static struct ibv_pd *pd;
@@ -73,6 +87,7 @@ struct conn {
     struct ibv_cq *cq;
     struct ibv_qp *qp;
     struct mesh_qp_end local;
+    int ifindex;
     struct mesh_oob_channel *channel;
     unsigned window;
     uint32_t chunk;
@@ -164,17 +179,21 @@ static size_t slot_of(const struct conn *conn, uint64_t seq)
 
 /* Verbs ------------------------------------------------------------------- */
 
-static void device_open(void)
+/* One device is enough: a process has one connection at a time. */
+static void device_open(const char *ibdev)
 {
+    struct ibv_device **list;
     int count;
-    struct ibv_device **list = ibv_get_device_list(&count);
 
+    if (context != NULL && strcmp(context->device->name, ibdev) == 0)
+        return;
+    list = ibv_get_device_list(&count);
     for (int i = 0; list != NULL && i < count; i++) {
-        if (strcmp(ibv_get_device_name(list[i]), opt.ibdev) == 0)
+        if (strcmp(ibv_get_device_name(list[i]), ibdev) == 0)
             context = ibv_open_device(list[i]);
     }
     if (context == NULL || (pd = ibv_alloc_pd(context)) == NULL) {
-        printf("no device %s\n", opt.ibdev);
+        printf("no device %s\n", ibdev);
         exit(1);
     }
 }
@@ -206,7 +225,9 @@ static void receive_post(struct conn *conn, unsigned index)
         complain(conn, "posting a receive failed");
 }
 
-static struct conn *conn_create(void)
+/* On a lane of this node, with that one of its addresses. */
+static struct conn *conn_create(const struct mesh_lane_info *lane,
+                                const struct mesh_addr *addr)
 {
     struct conn *conn = calloc(1, sizeof(*conn));
     struct ibv_qp_init_attr attr = {
@@ -218,6 +239,8 @@ static struct conn *conn_create(void)
     };
     struct ibv_port_attr port;
 
+    device_open(lane->ibdev);
+    conn->ifindex = (int)if_nametoindex(lane->netdev);
     conn->window = opt.window;
     conn->chunk = opt.chunk;
     conn->stride = opt.chunk + MESH_RELAY_HDR_LEN;
@@ -225,8 +248,8 @@ static struct conn *conn_create(void)
     conn->cq = ibv_create_cq(context, (int)(6 * opt.window + 8), NULL, NULL, 0);
     attr.send_cq = attr.recv_cq = conn->cq;
     conn->qp = ibv_create_qp(pd, &attr);
-    if (conn->qp == NULL || mesh_qp_init(conn->qp, 1) != 0 ||
-        ibv_query_port(context, 1, &port) != 0) {
+    if (conn->qp == NULL || mesh_qp_init(conn->qp, lane->port) != 0 ||
+        ibv_query_port(context, lane->port, &port) != 0) {
         perror("queue pair");
         exit(1);
     }
@@ -238,12 +261,13 @@ static struct conn *conn_create(void)
     conn->job.region = (uintptr_t)conn->region;
     conn->job.rkey = conn->region_mr->rkey;
     conn->local.gid_type = MESH_GID_ROCE_V2;
-    conn->local.port = 1;
+    conn->local.port = lane->port;
     conn->local.mtu = (uint16_t)(128u << port.active_mtu);
     conn->local.qpn = conn->qp->qp_num;
     conn->local.psn = 4711;
-    mesh_addr_to_gid(&opt.local, &conn->local.gid);
-    snprintf(conn->local.lane, sizeof(conn->local.lane), "%s:1", opt.ibdev);
+    mesh_addr_to_gid(addr, &conn->local.gid);
+    snprintf(conn->local.lane, sizeof(conn->local.lane), "%.60s:%u",
+             lane->ibdev, lane->port);
     for (unsigned i = 0; i < conn->rx_count; i++)
         receive_post(conn, i);
     return conn;
@@ -275,9 +299,9 @@ static int conn_connect(struct conn *conn, const struct mesh_oob_hello *peer)
     };
     char text[MESH_QP_ERROR_LEN];
     uint32_t mtu;
-    int error = mesh_qp_connect(conn->qp, &conn->local, &peer->rails[0],
-                                (int)if_nametoindex(opt.netdev), &config,
-                                peer->node_name, &mtu, text);
+    int error =
+        mesh_qp_connect(conn->qp, &conn->local, &peer->rails[0], conn->ifindex,
+                        &config, peer->node_name, &mtu, text);
 
     if (error != 0)
         complain(conn, "%s", text);
@@ -295,12 +319,11 @@ static int conn_connect(struct conn *conn, const struct mesh_oob_hello *peer)
 static void hello_fill(const struct conn *conn, struct mesh_oob_hello *hello)
 {
     memset(hello, 0, sizeof(*hello));
-    hello->node_id = opt.node;
+    hello->node_id = self.node_id;
     hello->endpoint_id = opt.endpoint;
-    snprintf(hello->node_name, sizeof(hello->node_name), "%s",
-             opt.source ? "source" : "target");
-    hello->window = opt.direct ? 0 : (uint16_t)conn->window;
-    hello->chunk = opt.direct ? 0 : conn->chunk;
+    memcpy(hello->node_name, self.name, sizeof(hello->node_name));
+    hello->window = opt.direct != NULL ? 0 : (uint16_t)conn->window;
+    hello->chunk = opt.direct != NULL ? 0 : conn->chunk;
     hello->rail_count = 1;
     hello->rails[0] = conn->local;
     hello->user_len = sizeof(conn->job);
@@ -312,10 +335,23 @@ static int on_accept(void *listener_arg, struct mesh_oob_channel *channel,
                      struct mesh_oob_hello *reply, void **arg_p,
                      char reason[MESH_OOB_REASON_LEN])
 {
-    struct conn *conn = conn_create();
-    int error = conn_connect(conn, peer);
+    struct mesh_lane_info other = {.addr_count = 1};
+    const struct mesh_lane_info *lane;
+    struct mesh_addr addr, far;
+    struct conn *conn;
+    struct job job;
+    int error;
 
     (void)listener_arg;
+    memcpy(&job, peer->user, sizeof(job));
+    lane = mesh_map_record_lane(own, job.lane);
+    mesh_addr_from_gid(&peer->rails[0].gid, &other.addrs[0]);
+    if (lane == NULL || !mesh_lane_info_pick(lane, &other, &addr, &far)) {
+        snprintf(reason, MESH_OOB_REASON_LEN, "no such lane");
+        return -EINVAL;
+    }
+    conn = conn_create(lane, &addr);
+    error = conn_connect(conn, peer);
     if (error != 0) {
         snprintf(reason, MESH_OOB_REASON_LEN, "the target cannot connect");
         conn_destroy(conn);
@@ -527,8 +563,11 @@ static void run_mixed(struct conn *conn, bool sends, bool receives)
             seq = conn->sent;
             message_post(conn, kind_of(seq), seq, size_of(conn, seq), true);
         }
-        if (!progress(conn) && conn->closed && conn->next < count)
-            complain(conn, "closed: %s", conn->reason);
+        if (!progress(conn) && conn->closed)
+            complain(conn,
+                     "closed: %s, %" PRIu64 " came, %" PRIu64
+                     " are acknowledged",
+                     conn->reason, conn->next, conn->acked);
     }
     if (receives && conn->next != count)
         complain(conn, "%" PRIu64 " messages came, not %" PRIu64, conn->next,
@@ -624,23 +663,24 @@ static int conn_wait(struct conn *conn)
 
 static int source_once(struct mesh_oob *oob)
 {
-    struct conn *conn = conn_create();
     struct mesh_oob_connect_params params = {
-        .netdev = opt.netdev,
-        .ifindex = (int)if_nametoindex(opt.netdev),
-        .local = opt.local,
-        .remote = opt.remote,
-        .port = (uint16_t)opt.port,
-        .path = opt.direct ? NULL : &opt.path,
-        .node_id = opt.target,
+        .netdev = first_lane.netdev,
+        .ifindex = (int)if_nametoindex(first_lane.netdev),
+        .port = opt.direct != NULL ? DIRECT_PORT : self.flow_port,
+        .path = opt.direct != NULL ? NULL : &path,
+        .node_id = target_node,
         .endpoint_id = opt.endpoint,
         .connect_timeout_ms = 5000,
         .peer_timeout_ms = SLOW_ANSWER_MS,
         .ops = &ops,
-        .arg = conn,
     };
+    struct conn *conn;
     int failed;
 
+    if (!mesh_lane_info_pick(&first_lane, &first_remote, &params.local,
+                             &params.remote))
+        return 1;
+    params.arg = conn = conn_create(&first_lane, &params.local);
     memcpy(params.token, token, sizeof(token));
     if (mesh_oob_connect(oob, &params, &conn->channel) != 0)
         exit(1);
@@ -672,11 +712,11 @@ static int source_main(struct mesh_oob *oob)
 static int target_main(struct mesh_oob *oob)
 {
     struct mesh_oob_listen_params params = {
-        .netdev = opt.direct ? opt.netdev : NULL,
-        .family = opt.local.family,
-        .port_first = (uint16_t)opt.port,
-        .port_last = (uint16_t)opt.port,
-        .node_id = opt.node,
+        .netdev = opt.direct,
+        .family = AF_INET,
+        .port_first = DIRECT_PORT,
+        .port_last = DIRECT_PORT,
+        .node_id = self.node_id,
         .endpoint_id = opt.endpoint,
         .idle_timeout_ms = SLOW_ANSWER_MS,
         .max_pending = 64,
@@ -714,26 +754,68 @@ static int target_main(struct mesh_oob *oob)
     }
 }
 
-/* "SOURCE,lane:remote_lane:NODE,..." */
-static void path_read(const char *text)
-{
-    struct mesh_oob_path *path = &opt.path;
-    char *copy = strdup(text), *rest = copy, *part;
-    unsigned lane, remote_lane;
-    uint64_t node;
+/* The map ------------------------------------------------------------------ */
 
-    path->source = strtoull(strsep(&rest, ","), NULL, 16);
-    while ((part = strsep(&rest, ",")) != NULL &&
-           path->hop_count < MESH_OOB_MAX_HOPS) {
-        if (sscanf(part, "%u:%u:%" SCNx64, &lane, &remote_lane, &node) != 3)
-            exit(2);
-        path->hops[path->hop_count++] = (struct mesh_oob_hop){
-            .lane = (uint8_t)lane,
-            .remote_lane = (uint8_t)remote_lane,
-            .node_id = node,
+static void path_take(const struct mesh_route_path *found, uint64_t from,
+                      uint64_t to)
+{
+    path.source = from;
+    path.hop_count = found->hops;
+    for (unsigned i = 0; i < found->hops; i++)
+        path.hops[i] = (struct mesh_oob_hop){
+            .lane = found->lanes[i].rails[0].local,
+            .remote_lane = found->lanes[i].rails[0].remote,
+            .node_id = i + 1 < found->hops ? found->via[i] : to,
         };
+    opt.job.lane = path.hops[found->hops - 1].remote_lane;
+}
+
+/* The way to the target's node and its first cable. */
+static int way_find(struct mesh_meshd_client *client)
+{
+    struct mesh_route_path paths[MAX_PATHS];
+    struct mesh_map_record *records, *next;
+    unsigned count, found = 0;
+
+    if (mesh_meshd_client_records(client, &records, &count) != 0)
+        return -1;
+    for (unsigned i = 0; i < count; i++) {
+        if (strcmp(records[i].name, opt.to) == 0)
+            target_node = records[i].node_id;
     }
-    free(copy);
+    free(records);
+    if (mesh_meshd_client_find(client, self.node_id, target_node, paths,
+                               MAX_PATHS, &found) != 0 ||
+        opt.path >= found ||
+        (paths[opt.path].hops == 1) != (opt.direct != NULL)) {
+        printf("no such path to node %s, of %u\n", opt.to, found);
+        return -1;
+    }
+    path_take(&paths[opt.path], self.node_id, target_node);
+    if (mesh_meshd_client_record(client, path.hops[0].node_id, &next) != 0)
+        return -1;
+    first_lane = *mesh_map_record_lane(own, path.hops[0].lane);
+    first_remote = *mesh_map_record_lane(next, path.hops[0].remote_lane);
+    free(next);
+    return 0;
+}
+
+static int map_read(void)
+{
+    struct mesh_meshd_client *client;
+    int error;
+
+    error = mesh_meshd_client_create(MESH_MESHD_RUNNING, MAP_MS, &client);
+    if (error != 0) {
+        printf("no meshd: %s\n", strerror(-error));
+        return -1;
+    }
+    mesh_meshd_client_self(client, &self);
+    error = mesh_meshd_client_record(client, self.node_id, &own);
+    if (error == 0 && opt.source)
+        error = way_find(client);
+    mesh_meshd_client_destroy(client);
+    return error;
 }
 
 static void mode_read(const char *text)
@@ -747,17 +829,47 @@ static void mode_read(const char *text)
     exit(2);
 }
 
+static void option_take(int c)
+{
+    switch (c) {
+    case 'P':
+        opt.path = (unsigned)atoi(optarg);
+        break;
+    case 'w':
+        opt.window = (unsigned)atoi(optarg);
+        break;
+    case 'c':
+        opt.chunk = (uint32_t)atoi(optarg);
+        break;
+    case 's':
+        opt.size = (uint32_t)atoi(optarg);
+        break;
+    case 'm':
+        mode_read(optarg);
+        break;
+    case 'N':
+        opt.job.count = strtoull(optarg, NULL, 10);
+        break;
+    case 'T':
+        opt.seconds = atof(optarg);
+        break;
+    case 'S':
+        opt.slow_us = (unsigned)atoi(optarg);
+        break;
+    case 'b':
+        opt.job.both = 1;
+        break;
+    case 'D':
+        opt.direct = optarg;
+        break;
+    default:
+        exit(2);
+    }
+}
+
 static void options_read(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"node", 1, NULL, 'n'},
-        {"target", 1, NULL, 't'},
-        {"endpoint", 1, NULL, 'e'},
-        {"ibdev", 1, NULL, 'd'},
-        {"netdev", 1, NULL, 'i'},
-        {"local", 1, NULL, 'l'},
-        {"remote", 1, NULL, 'r'},
-        {"port", 1, NULL, 'p'},
         {"path", 1, NULL, 'P'},
         {"window", 1, NULL, 'w'},
         {"chunk", 1, NULL, 'c'},
@@ -767,71 +879,17 @@ static void options_read(int argc, char **argv)
         {"seconds", 1, NULL, 'T'},
         {"slow-us", 1, NULL, 'S'},
         {"both", 0, NULL, 'b'},
-        {"direct", 0, NULL, 'D'},
+        {"direct", 1, NULL, 'D'},
         {0},
     };
     int c;
 
-    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        switch (c) {
-        case 'n':
-            opt.node = strtoull(optarg, NULL, 16);
-            break;
-        case 't':
-            opt.target = strtoull(optarg, NULL, 16);
-            break;
-        case 'e':
-            opt.endpoint = strtoull(optarg, NULL, 16);
-            break;
-        case 'd':
-            opt.ibdev = optarg;
-            break;
-        case 'i':
-            opt.netdev = optarg;
-            break;
-        case 'l':
-            mesh_addr_parse(optarg, &opt.local);
-            break;
-        case 'r':
-            mesh_addr_parse(optarg, &opt.remote);
-            break;
-        case 'p':
-            opt.port = atoi(optarg);
-            break;
-        case 'P':
-            path_read(optarg);
-            break;
-        case 'w':
-            opt.window = (unsigned)atoi(optarg);
-            break;
-        case 'c':
-            opt.chunk = (uint32_t)atoi(optarg);
-            break;
-        case 's':
-            opt.size = (uint32_t)atoi(optarg);
-            break;
-        case 'm':
-            mode_read(optarg);
-            break;
-        case 'N':
-            opt.job.count = strtoull(optarg, NULL, 10);
-            break;
-        case 'T':
-            opt.seconds = atof(optarg);
-            break;
-        case 'S':
-            opt.slow_us = (unsigned)atoi(optarg);
-            break;
-        case 'b':
-            opt.job.both = 1;
-            break;
-        case 'D':
-            opt.direct = true;
-            break;
-        default:
-            exit(2);
-        }
-    }
+    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
+        option_take(c);
+    if (argc - optind != (opt.source ? 3 : 2))
+        exit(2);
+    opt.endpoint = strtoull(argv[optind + 1], NULL, 16);
+    opt.to = argv[argc - 1];
 }
 
 int main(int argc, char **argv)
@@ -841,11 +899,8 @@ int main(int argc, char **argv)
     if (argc < 2)
         return 2;
     opt.source = strcmp(argv[1], "source") == 0;
-    options_read(argc - 1, argv + 1);
-    if (opt.ibdev == NULL || opt.netdev == NULL)
-        return 2;
-    device_open();
-    if (mesh_oob_create(&oob) != 0)
+    options_read(argc, argv);
+    if (map_read() != 0 || mesh_oob_create(&oob) != 0)
         return 1;
     return opt.source ? source_main(oob) : target_main(oob);
 }
