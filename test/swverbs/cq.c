@@ -223,7 +223,9 @@ static int cq_take(struct swv_cq *cq, int n, struct ibv_wc *wc)
 
 /*
  * An empty queue moves the wire along itself, so that a polling application
- * need not wait for the context's thread.
+ * need not wait for the context's thread. An acknowledgement of what came may
+ * ride on the application's answer; if none is posted the next poll sends it,
+ * or the thread does, unless that sleeps.
  */
 int swv_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 {
@@ -240,9 +242,9 @@ int swv_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
     got = cq_take(cq, n, wc);
     if (got == 0 && n > 0) {
         swv_progress(c);
-        swv_resp_flush_acks(c); /* this may have been the last poll */
-        swv_progress_leave(c);
         got = cq_take(cq, n, wc);
+        if (got == 0 || c->thread_sleeps)
+            swv_resp_flush_acks(c);
         if (got == 0)
             idle = __atomic_add_fetch(&c->idle_polls, 1, __ATOMIC_RELAXED);
     }

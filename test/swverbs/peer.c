@@ -58,7 +58,8 @@ int peer_open(struct peer *p, const char *device)
         return -ENODEV;
     p->buf = calloc(1, PEER_BUF);
     p->pd = ibv_alloc_pd(p->ctx);
-    p->cq = ibv_create_cq(p->ctx, 64, NULL, NULL, 0);
+    p->channel = ibv_create_comp_channel(p->ctx);
+    p->cq = ibv_create_cq(p->ctx, 64, NULL, p->channel, 0);
     p->mr = ibv_reg_mr(p->pd, p->buf, PEER_BUF,
                        IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
     return p->mr == NULL ? -EIO : gid_pick(p);
@@ -70,6 +71,7 @@ void peer_close(struct peer *p)
         ibv_destroy_qp(p->qp);
     ibv_dereg_mr(p->mr);
     ibv_destroy_cq(p->cq);
+    ibv_destroy_comp_channel(p->channel);
     ibv_dealloc_pd(p->pd);
     ibv_close_device(p->ctx);
     free(p->buf);

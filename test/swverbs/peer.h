@@ -25,6 +25,7 @@ struct peer_addr {
 struct peer {
     struct ibv_context *ctx;
     struct ibv_pd *pd;
+    struct ibv_comp_channel *channel; /* of the cq */
     struct ibv_cq *cq;
     struct ibv_mr *mr;
     struct ibv_qp *qp;

@@ -86,19 +86,9 @@ static void netlink_input(struct swv_ctx *c)
     swv_port_refresh(c, true);
 }
 
-static void wake_input(struct swv_ctx *c)
-{
-    uint64_t count;
-
-    if (read(c->wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
-        swv_log("wake: %d", errno);
-}
-
 static void handle(struct swv_ctx *c, struct epoll_event *ev)
 {
-    if (ev->data.ptr == &c->wake_fd)
-        wake_input(c);
-    else if (ev->data.ptr == &c->netlink_fd)
+    if (ev->data.ptr == &c->netlink_fd)
         netlink_input(c);
     else if (ev->data.ptr == &c->listen_fd)
         swv_listen_accept(c);
@@ -161,12 +151,23 @@ static bool application_polls(struct swv_ctx *c, struct watcher *w)
     return w->busy;
 }
 
-static void thread_nap(struct swv_ctx *c)
+/*
+ * Sleeps until there is something to do, or for a nap that only wake() ends.
+ * What it was woken by is this thread's alone: were it among the descriptors
+ * that polls look at, a poll could take it away and leave the thread asleep.
+ */
+static void thread_sleep(struct swv_ctx *c, bool nap, int timeout_ms)
 {
-    struct pollfd p = {.fd = c->wake_fd, .events = POLLIN};
-    struct timespec ts = {0, BUSY_WAIT_NS};
+    struct pollfd p[2] = {{.fd = c->wake_fd, .events = POLLIN},
+                          {.fd = c->epoll_fd, .events = POLLIN}};
+    struct timespec ts = {timeout_ms / 1000, timeout_ms % 1000 * 1000000L};
+    uint64_t count;
 
-    ppoll(&p, 1, &ts, NULL);
+    if (nap)
+        ts = (struct timespec){0, BUSY_WAIT_NS};
+    if (ppoll(p, nap ? 1 : 2, nap || timeout_ms >= 0 ? &ts : NULL, NULL) > 0 &&
+        p[0].revents != 0 && read(c->wake_fd, &count, sizeof(count)) < 0)
+        swv_log("wake: %d", errno);
 }
 
 /*
@@ -180,7 +181,7 @@ static void thread_lock(struct swv_ctx *c, struct watcher *w)
             swv_lock(c);
             return;
         }
-        thread_nap(c);
+        thread_sleep(c, true, 0);
     }
 }
 
@@ -188,7 +189,6 @@ static void *thread_main(void *arg)
 {
     struct swv_ctx *c = arg;
     struct watcher w = {0};
-    struct epoll_event ev;
     int timeout;
 
     swv_lock(c);
@@ -197,10 +197,7 @@ static void *thread_main(void *arg)
         c->thread_until = c->next_timer;
         c->thread_sleeps = !application_polls(c, &w);
         swv_unlock(c);
-        if (w.busy)
-            thread_nap(c);
-        else
-            epoll_wait(c->epoll_fd, &ev, 1, timeout);
+        thread_sleep(c, w.busy, timeout);
         thread_lock(c, &w);
         c->thread_until = 0;
         c->thread_sleeps = false;
@@ -209,15 +206,6 @@ static void *thread_main(void *arg)
     }
     swv_unlock(c);
     return NULL;
-}
-
-/* The application may not poll again: the thread must send what is due. */
-void swv_progress_leave(struct swv_ctx *c)
-{
-    if (swv_list_empty(&c->acks) || !c->thread_sleeps)
-        return;
-    c->thread_sleeps = false;
-    wake(c);
 }
 
 int swv_watch(struct swv_ctx *c, int *fd)
@@ -287,8 +275,6 @@ int swv_progress_start(struct swv_ctx *c)
         ret = swv_watch(c, &c->control_fd);
     if (ret == 0)
         ret = swv_watch(c, &c->netlink_fd);
-    if (ret == 0)
-        ret = swv_watch(c, &c->wake_fd);
     if (ret == 0)
         ret = thread_start(c);
     if (ret != 0)

@@ -168,7 +168,6 @@ int swv_watch(struct swv_ctx *c, int *fd);
 int swv_progress_start(struct swv_ctx *c);
 void swv_progress_stop(struct swv_ctx *c);
 int swv_progress(struct swv_ctx *c);                  /* locked */
-void swv_progress_leave(struct swv_ctx *c);           /* locked */
 void swv_timer_arm(struct swv_ctx *c, uint64_t when); /* locked */
 
 /* query.c */

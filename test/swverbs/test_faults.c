@@ -152,6 +152,26 @@ static void test_drop_all(void **state)
     assert_int_equal(write_status(f), IBV_WC_RETRY_EXC_ERR);
 }
 
+/* One poll takes nothing away from the thread: retries end without more. */
+static void test_unpolled(void **state)
+{
+    struct fixture *f = *state;
+    struct pollfd fd = {.fd = f->p.channel->fd, .events = POLLIN};
+    struct ibv_wc wc;
+    struct ibv_cq *cq;
+    void *arg;
+
+    here(f, "link down");
+    usleep(100000); /* the thread sleeps by now */
+    assert_int_equal(ibv_req_notify_cq(f->p.cq, 0), 0);
+    assert_int_equal(peer_write(&f->p, 64), 0);
+    assert_int_equal(ibv_poll_cq(f->p.cq, 1, &wc), 0);
+    assert_int_equal(poll(&fd, 1, PEER_MS), 1);
+    assert_int_equal(ibv_get_cq_event(f->p.channel, &cq, &arg), 0);
+    ibv_ack_cq_events(cq, 1);
+    assert_int_equal(peer_wait(&f->p, PEER_MS), IBV_WC_RETRY_EXC_ERR);
+}
+
 static void test_delay(void **state)
 {
     struct fixture *f = *state;
@@ -267,6 +287,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_complete, setup, teardown),
         cmocka_unit_test_setup_teardown(test_drop, setup, teardown),
         cmocka_unit_test_setup_teardown(test_drop_all, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_unpolled, setup, teardown),
         cmocka_unit_test_setup_teardown(test_delay, setup, teardown),
         cmocka_unit_test_setup_teardown(test_link, setup, teardown),
         cmocka_unit_test_setup_teardown(test_pause, setup, teardown),
