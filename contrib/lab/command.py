@@ -280,6 +280,9 @@ def _add_up(commands):
                         metavar="DIR[:rw]", help="a directory the nodes see "
                         "at the same path, as it is at any moment (the "
                         "checkout always is one)")
+    parser.add_argument("--no-meshd", action="store_true", help="without the "
+                        "build's meshd on each node, which logs to "
+                        f"{guest.MESHD_LOG}")
     parser.add_argument("--timeout", type=int, default=300, metavar="S",
                         help="how long the nodes may take (300)")
     parser.set_defaults(run=up.up)

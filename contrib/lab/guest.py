@@ -17,6 +17,7 @@ from lab.topology import MGMT_NETDEV
 # In the node; a tmpfs.
 HOME = "/run/mesh-lab"
 SHELL_PORT = 99
+MESHD_LOG = f"{HOME}/meshd.log"
 STAGE = re.compile(r"^mesh-lab: (.*?)\r?$", re.MULTILINE)
 
 # Lower files come from the host by 9p and are read-only; what a node writes
@@ -93,6 +94,7 @@ rdma -b devices || fail "RDMA devices"
 say addresses
 ip -batch addresses || fail addresses
 ./busybox nc -ll -p {shell_port} -e /bin/sh </dev/null &
+{meshd}
 say server
 python3 -IS agent.py {address}
 fail "command server"
@@ -200,23 +202,25 @@ def etc(lab_name, topology, node):
     }
 
 
-def boot_script(node):
-    """The boot script of a node."""
+def boot_script(node, meshd=""):
+    """The boot script of a node; meshd is a program to start, if any."""
+    start = f"{shlex.quote(meshd)} </dev/null >{MESHD_LOG} 2>&1 &"
     return BOOT.format(home=HOME, name=shlex.quote(node.name),
                        renames=_renames(node), address=node.mgmt.ip,
-                       shell_port=SHELL_PORT)
+                       shell_port=SHELL_PORT, meshd=start if meshd else "")
 
 
-def files(lab_name, topology, node, shares):
+def files(lab_name, topology, node, shares, meshd=""):
     """A node's own part of the initramfs: {path: (text, mode)}.
 
-    shares is a list of (9p tag, "ro" or "rw", directory).
+    shares is a list of (9p tag, "ro" or "rw", directory); meshd is a program
+    to start, if any.
     """
     texts = {
         **{f"etc/{name}": content for name, content
            in etc(lab_name, topology, node).items()},
         "shares": _text(" ".join(share) for share in shares),
-        "run/boot": boot_script(node),
+        "run/boot": boot_script(node, meshd),
         "run/sysctls": _text(f"{key.replace('.', '/')} {value}"
                              for key, value in node.sysctl.items()),
         "run/links": _text(links(node)),

@@ -204,14 +204,31 @@ def _serve_shells():
         connection.close()
 
 
-def serve(gate, node, files, shares, boot_id, environment):
-    """The life of a node: files as {path: (text, mode)}; does not return."""
+def _start_meshd(program):
+    """The daemon, with a log of its own."""
+    if os.fork():
+        return
+    os.setsid()
+    log = os.open(guest.MESHD_LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND,
+                  0o644)
+    for target in (1, 2):
+        os.dup2(log, target)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.closerange(3, 64)
+    os.execv(program, [program])
+
+
+def serve(gate, node, files, shares, boot_id, environment, meshd):
+    """The life of a node: files as {path: (text, mode)}, meshd a program to
+    start, if any; does not return."""
     _wait_for_netdevs(gate)
     say("root")
     mounts.build(guest.HOME, shares, boot_id, net.in_user_namespace())
     _environment(environment)
     say("network")
     _configure(node, files)
+    if meshd:
+        _start_meshd(meshd)
     say("server")
     _serve_shells()
     agent.serve(str(node.mgmt.ip))

@@ -101,7 +101,8 @@ class SwverbsFabric:
         return nsnode.fork(
             self.console(node),
             lambda gate: nsnode.serve(gate, node, files, shares, boot_id,
-                                      self.environment))
+                                      self.environment,
+                                      self.given["meshd"]))
 
     def _build_wires(self, pids):
         script = net.Script()

@@ -12,6 +12,7 @@ from lab.swverbs import SwverbsFabric
 from lab.vm import VmFabric
 
 FABRICS = {"vm": VmFabric, "swverbs": SwverbsFabric}
+MESHD = "src/meshd/meshd"
 CHECKOUT = pathlib.Path(__file__).resolve().parents[2]
 POLL_S = 0.2
 REPORT_S = 2.0
@@ -59,12 +60,19 @@ def _options(arguments):
         if mode not in ("", "ro", "rw") or not os.path.isdir(path):
             raise UpError(f"--share {share}: a directory, maybe with :rw")
         shares.append([path, mode or "ro"])
+    build = _build_directory()
+    meshd = os.path.join(build, MESHD)
+    if arguments.no_meshd or not os.path.exists(meshd):
+        meshd = ""
+    elif not any(build == path or build.startswith(f"{path}/")
+                 for path, _ in shares):
+        shares.append([build, "ro"])
     root = os.path.realpath(arguments.root)
     if not os.path.isdir(root):
         raise UpError(f"--root {arguments.root}: no such directory")
     return {"accel": arguments.accel, "mem": arguments.mem, "root": root,
             "kernel": arguments.kernel, "shares": shares,
-            "build": _build_directory()}
+            "build": build, "meshd": meshd}
 
 
 def _check_host(fabric):
@@ -133,7 +141,9 @@ def _wait_ready(fabric, lab, progress, timeout):
 
 
 def _boot(fabric, arguments, directory, lock, progress):
-    progress.say(f"starting {len(fabric.topology.nodes)} nodes")
+    daemon = (", each with a meshd" if fabric.given["meshd"] else
+              "" if arguments.no_meshd else ", without a meshd: none is built")
+    progress.say(f"starting {len(fabric.topology.nodes)} nodes{daemon}")
     boot = supervisor.fork(fabric, arguments.fabric, directory, lock)
     try:
         error = boot.started()

@@ -115,7 +115,7 @@ class VmFabric:
                   for i, (path, mode) in enumerate(self.given["shares"])]
         for node in self.topology.nodes.values():
             own = image.node(guest.files(self.name, self.topology, node,
-                                         shares))
+                                         shares, self.given["meshd"]))
             path = self.directory / f"{node.name}.initrd"
             # The kernel takes the second archive at a multiple of four.
             path.write_bytes(base + b"\0" * (-len(base) % 4) + own)

@@ -110,6 +110,8 @@ static int server_reach(enum mesh_meshd_mode mode, const char *path,
     return error;
 }
 
+/* After the greeting: who is refused has sent nothing, so that the reason is
+ * there to be read. */
 static int request_send(int fd, enum mesh_meshd_wire_type type)
 {
     const struct mesh_meshd_message message = {.type = type};
@@ -146,12 +148,10 @@ static void disconnect(struct mesh_meshd_client *client)
 static int connection_begin(struct mesh_meshd_client *client, int fd)
 {
     struct epoll_event event = {.events = EPOLLIN};
-    int error = request_send(fd, MESH_MESHD_WIRE_SUBSCRIBE);
+    int error;
 
-    if (error == 0 &&
-        epoll_ctl(client->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0)
+    if (epoll_ctl(client->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
         error = -errno;
-    if (error != 0) {
         close(fd);
         return error;
     }
@@ -331,7 +331,7 @@ static int greeting_take(struct mesh_meshd_client *client,
     client->self.flow_port = greeting->flow_port;
     client->self.settled = greeting->settled;
     memcpy(client->self.name, greeting->name, sizeof(client->self.name));
-    return 0;
+    return request_send(client->fd, MESH_MESHD_WIRE_SUBSCRIBE);
 }
 
 static int done_take(struct mesh_meshd_client *client, bool settled)
@@ -664,8 +664,10 @@ static int answer_take(int fd, struct answer *answer)
         mesh_warn("meshd refused this process: %s", message.refused);
         return -ECONNREFUSED;
     }
+    if (message.type == MESH_MESHD_WIRE_GREETING)
+        return request_send(fd, MESH_MESHD_WIRE_ASK);
     if (message.type != MESH_MESHD_WIRE_STATUS)
-        return 0; /* the greeting */
+        return -EPROTO;
     error = answer_add(answer, message.status.text, message.status.len);
     return error != 0 ? error : !message.status.more;
 }
@@ -700,9 +702,7 @@ int mesh_meshd_client_status(struct mesh_meshd_client *client,
     error = server_connect(&fd);
     if (error != 0)
         return error == -ECONNREFUSED ? -ENOTCONN : error;
-    error = request_send(fd, MESH_MESHD_WIRE_ASK);
-    if (error == 0)
-        error = answer_await(fd, deadline, &answer);
+    error = answer_await(fd, deadline, &answer);
     close(fd);
     if (error != 0) {
         free(answer.text);

@@ -25,7 +25,7 @@ SPEC = {
     "cables": [["n1.0", "n2.0", {"n2": 1500}], ["n1.1", "n3.0"]],
 }
 OPTIONS = {"build": "/no/such/build", "root": "/", "kernel": None,
-           "shares": []}
+           "shares": [], "meshd": ""}
 
 
 def topo(**changes):

@@ -11,6 +11,7 @@ import json
 import time
 
 import lab
+import meshd
 import plans
 
 FILE = "topologies.json"
@@ -155,6 +156,7 @@ def _saved_map(net):
 
 def no_meshd(net):
     """Without meshd: a status of its own, a line that says what to do."""
+    meshd.stop(net, "n1")
     result = net.exec("n1", str(MESHCTL), "path", "n2")
     lab.check(result.status == 3 and "systemctl start meshd" in result.err,
               f"status {result.status}", result.text)

@@ -6,10 +6,14 @@
  * ends have, as the lower node id's record names it:
  *
  *      self n1
+ *      settled 1
  *      nodes n1 n2
+ *      lane n1 a0 up addresses 1
  *      link n1 a0 n2 a1 usable cable 0
+ *      end
  *
- * status prints the counters, watch prints "map" and the above at each change.
+ * status prints the counters, watch prints "map" and the above at each change
+ * and "gone" when meshd is.
  */
 #include "log.h"
 #include "meshd_client.h"
@@ -73,6 +77,7 @@ static int map_print(struct mesh_meshd_client *client)
                    records[i].lanes[k].addr_count);
     }
     error = links_print(records, count);
+    printf("end\n");
     free(records);
     return error;
 }
