@@ -126,6 +126,22 @@ def paused_and_killed(net):
               "the neighbour's port is down")
 
 
+def every_cable_leads_somewhere(net):
+    """Each node reaches all its neighbours, each by the cable to it."""
+    for node in net.nodes():
+        script = "true"
+        for one, other in net.pairs():
+            if node in (one, other):
+                peer = other if node == one else one
+                own, theirs = net.cabled(node, peer)[0]
+                address = next(lane["addresses"][0].partition("/")[0]
+                               for lane in net.lanes(peer)
+                               if lane["netdev"] == theirs)
+                script += (f" && {lab.BUSYBOX} ping -c 4 -A -W 5 -I {own} "
+                           f"{address}")
+        net.shell(node, script)
+
+
 def _running(pid):
     try:
         text = pathlib.Path(f"/proc/{pid}/stat").read_text("utf-8")
@@ -174,6 +190,10 @@ def _namespaces():
 
 
 if __name__ == "__main__":
-    lab.main([("ring4", [own_identity, exit_statuses, devices_by_their_names,
-                         a_write_is_counted, cable_pulled_at_one_end,
-                         paused_and_killed, nothing_is_left])])
+    TESTS = [("ring4", [own_identity, exit_statuses, devices_by_their_names,
+                        a_write_is_counted, cable_pulled_at_one_end,
+                        paused_and_killed, nothing_is_left])]
+    if lab.FABRIC == "swverbs":
+        TESTS += [(name, [every_cable_leads_somewhere]) for name in
+                  ("ring8", "line6", "topologies.json#two-rings", "ring64")]
+    lab.main(TESTS)
