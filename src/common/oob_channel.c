@@ -88,10 +88,12 @@ static void channel_linger(struct mesh_oob_channel *channel)
 static void channel_end_untold(struct mesh_oob_channel *channel,
                                const struct mesh_oob_step *step)
 {
-    /* A connection without a byte is how probes look; a refusal by the layer
-     * above is logged there. */
+    /* A connection without a byte is how probes look, and a client may give
+     * up, which relays put into words; a refusal by the layer above is logged
+     * there. */
     bool quiet = channel->listener == NULL ||
-                 (step->out_len == 0 && channel->in_len == 0);
+                 (step->out_len == 0 &&
+                  (channel->in_len == 0 || step->error == -ECONNRESET));
 
     if (quiet)
         mesh_debug("oob: %s: %s", channel->peer_text, step->reason);

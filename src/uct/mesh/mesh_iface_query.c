@@ -11,6 +11,8 @@
 #define LATENCY         1.3e-6 /* seconds, for UCX's choice of lanes */
 #define RELAYED_LATENCY 4e-6   /* two hops and the relay between them */
 #define LATENCY_PER_EP  1.0e-9
+#define SPREAD_BITS     14
+#define SPREAD_STEP     4e-6
 #define OVERHEAD        75e-9
 #define ETH_OVERHEAD    78 /* RoCE v2 headers and framing of one packet */
 
@@ -64,6 +66,23 @@ static double lane_bandwidth(const struct mesh_lane *lane)
     return speed * 1e6 / 8 * mtu / (mtu + ETH_OVERHEAD);
 }
 
+/*
+ * Where two pairs of devices are equally good UCP takes the first it comes
+ * across.  That may not be the same at both ends, and some of its protocols
+ * cannot bear that.  So no two devices are equally good: UCP takes the larger
+ * latency of a pair, and sees differences of a few millionth.
+ */
+static double distinct_latency(const uct_mesh_iface_t *iface)
+{
+    double latency = iface->relayed ? RELAYED_LATENCY : LATENCY;
+    uint64_t hash = iface->address.node_id;
+
+    for (const char *at = iface->lane.ibdev; *at != '\0'; at++)
+        hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
+    hash = (hash ^ iface->lane.port) * UINT64_C(0x9e3779b97f4a7c15);
+    return latency * (1 + (double)(hash >> (64 - SPREAD_BITS)) * SPREAD_STEP);
+}
+
 ucs_status_t uct_mesh_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
 {
     uct_mesh_iface_t *iface = (uct_mesh_iface_t *)tl_iface;
@@ -94,8 +113,8 @@ ucs_status_t uct_mesh_iface_query(uct_iface_h tl_iface, uct_iface_attr_t *attr)
     attr->overhead = OVERHEAD;
     attr->bandwidth.dedicated = 0;
     attr->bandwidth.shared = lane_bandwidth(&iface->lane);
-    attr->latency = ucs_linear_func_make(
-        iface->relayed ? RELAYED_LATENCY : LATENCY, LATENCY_PER_EP);
+    attr->latency =
+        ucs_linear_func_make(distinct_latency(iface), LATENCY_PER_EP);
     attr->priority = 0;
     return UCS_OK;
 }
