@@ -46,7 +46,12 @@ static int connect_locked(struct mesh_oob *oob,
                                    settings->meshd_timeout_ms, &client);
     if (ret != 0) {
         client = NULL;
-        return settings->meshd == MESH_MESHD_REQUIRED ? ret : 0;
+        if (settings->meshd == MESH_MESHD_REQUIRED)
+            return ret;
+        mesh_warn("no meshd to ask: %s; only nodes with a common cable and "
+                  "subnet are reached (MESH_MESHD=off: that is wanted)",
+                  strerror(-ret));
+        return 0;
     }
     ret = mesh_oob_watch(oob, mesh_meshd_client_fd(client), map_event, client);
     if (ret != 0) {
