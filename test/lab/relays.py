@@ -18,6 +18,8 @@ ENV = {"MESH_MESHD": "auto", "MESH_MESHD_PATH": MESHD}
 BOUND_S = 30
 PROGRAM_S = 200
 STOP_S = 15
+# Time for a new cable to be found.
+ADD_S = 5
 # Emulated machines do a few hundred messages in a second.
 MESSAGES = 3000 if lab.FABRIC == "vm" else 100000
 # Of what both relays of a diagonal carry, the least that each one does.
@@ -273,6 +275,22 @@ def relay_killed(net):
         net.kill_ranks("traffic")
 
 
+def node_added(net):
+    """A node that is cabled to the end of a line while a job runs is reached
+    by that job, over a relay, too."""
+    net.link("n2.0", "down", both=True)
+    for node in ("n1", "n2"):
+        net.start(node, MESHD)
+    job = net.start_mpirun("spawn", 1, "n3", ADD_S, env=ENV, ranks=2,
+                           mca={"rmaps_base_oversubscribe": "1"})
+    job.wait_for("^connected$")
+    net.link("n2.0", "up", both=True)
+    net.start("n3", MESHD)
+    result = job.wait(PROGRAM_S).succeeded()
+    lab.check(not result.lines(r"\b(WARN|ERROR)\b"), "the job has errors",
+              result.text)
+
+
 def meshd_starts_by_itself(net):
     """Without a service the first process of each node starts one, which
     leaves when nobody needs it."""
@@ -297,6 +315,7 @@ if __name__ == "__main__":
                    stopped_peer_goes_on, cable_pulled]),
         ("line4", [meshd_starts_by_itself, every_pair, all_to_all,
                    relay_killed]),
+        ("line3", [node_added]),
         ("line6", [every_pair]),
         ("ring8", [every_pair]),
         ("topologies.json#two-rings", [every_pair, all_to_all]),

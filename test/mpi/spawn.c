@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * spawn [TIMES] [HOST]
+ * spawn [TIMES] [HOST] [DELAY]
  *
  * TIMES (3) times: MPI_Comm_spawn of two children, on HOST if it is named, an
  * exchange with each of them over the intercommunicator, MPI_Comm_disconnect.
+ * First the parents are connected for DELAY (0) seconds.
  */
 #include "mpi_test.h"
 
@@ -98,6 +99,14 @@ int main(int argc, char **argv)
         talk_to_all(parent, 1);
     } else {
         long times = test_argument(argc, argv, 1, 3);
+        long delay = test_argument(argc, argv, 3, 0);
+
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (test_rank() == 0) {
+            printf("connected\n");
+            fflush(stdout);
+        }
+        sleep((unsigned)delay);
 
         for (long i = 0; i < times; i++)
             spawn_once(argv[0], argc > 2 ? argv[2] : NULL, (int)i);

@@ -31,9 +31,11 @@ static void md_name_set(char *md_name, const char *ibdev)
     snprintf(md_name, UCT_MD_NAME_MAX, "%.*s", UCT_MD_NAME_MAX - 1, ibdev);
 }
 
+/* A cable may be plugged in while the process runs, which meshd will tell. */
 static bool lane_usable(const struct mesh_lane *lane)
 {
-    return lane->ethernet && lane->up && lane->addr_count > 0;
+    return lane->ethernet && lane->addr_count > 0 &&
+           (lane->up || uct_mesh_map_lane(lane) >= 0);
 }
 
 static const char *lane_unusable_reason(const struct mesh_lane *lane)
