@@ -179,9 +179,11 @@ static void *data_main(void *arg)
     struct mesh_relay_data *data = arg;
     uint64_t idle_ns = 0; /* since when; 0: there is traffic */
 
-    while (!data->stop) {
+    for (;;) {
         if (atomic_load_explicit(&data->pending, memory_order_acquire))
             calls_run(data);
+        if (data->stop)
+            break;
         if (devices_poll(data) > 0) {
             idle_ns = 0;
             continue;
