@@ -25,6 +25,11 @@ static bool same_host_reachable(const uct_mesh_iface_t *iface,
                  "a process of this node, and UCX_MESH_RC_SAME_HOST=n");
         return false;
     }
+    if (!iface->lane.up) {
+        snprintf(reason, UCT_MESH_REACH_REASON_LEN,
+                 "a process of this node, and the lane was down at the start");
+        return false;
+    }
     if (uct_mesh_reach_match(&iface->lane, remote->node_id, remote, &local,
                              &other))
         return true;
