@@ -24,6 +24,10 @@
  * them.  The early registration holds a reference of each framework, given
  * back when MPI_Init ends.
  *
+ * One build serves Open MPI 4.1 to 6.0: what it uses is the same in all of
+ * them.  It is linked with libmpi only, since libopen-pal, which libmpi brings
+ * along, changes its name between them.
+ *
  * Any failure leaves the job running without mesh_rc.  To turn the component
  * off: --mca hook ^mesh.  To see what it does: --mca hook_base_verbose 10.
  *
@@ -48,9 +52,14 @@
 #define HOOK_MESH_TRANSPORT "mesh_rc"
 #define HOOK_MESH_SONAME    "libuct_mesh.so.0"
 
-#define hook_mesh_verbose(level, ...)                                       \
-    opal_output_verbose((level), ompi_hook_base_framework.framework_output, \
-                        "hook:mesh: " __VA_ARGS__)
+/* opal_output_verbose() is a function in Open MPI 4 only. */
+#define hook_mesh_verbose(level, ...)                                     \
+    do {                                                                  \
+        int hook_mesh_output = ompi_hook_base_framework.framework_output; \
+                                                                          \
+        if (opal_output_get_verbosity(hook_mesh_output) >= (level))       \
+            opal_output(hook_mesh_output, "hook:mesh: " __VA_ARGS__);     \
+    } while (0)
 
 static int hook_mesh_register(void);
 static int hook_mesh_open(void);
@@ -76,6 +85,12 @@ ompi_hook_base_component_t mca_hook_mesh_component = {
     .hookm_mpi_init_bottom = hook_mesh_init_end,
     .hookm_mpi_init_error = hook_mesh_init_end,
 };
+
+/* What Open MPI 6 looks up; those before it take the component itself. */
+extern const mca_base_component_t *mca_hook_mesh_component_ptr
+    __attribute__((visibility("default")));
+const mca_base_component_t *mca_hook_mesh_component_ptr =
+    &mca_hook_mesh_component.hookm_version;
 
 /* The frameworks that have a UCX component. */
 static mca_base_framework_t *const hook_mesh_frameworks[] = {

@@ -8,6 +8,6 @@ mca_hook_mesh_la_SOURCES = src/ompi-hook/hook_mesh.c
 # isystem: its inline functions are not held to this project's warnings.
 mca_hook_mesh_la_CPPFLAGS = -D_GNU_SOURCE= $(OMPI_CFLAGS:-I%=-isystem%) \
 	-DMESH_UCX_MODULE_DIR='"$(ucxmoduledir)"'
-mca_hook_mesh_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -no-undefined \
-	$(MESH_DEFS_LDFLAGS)
-mca_hook_mesh_la_LIBADD = $(OMPI_LIBS) -lopen-pal
+# Not linked with libopen-pal, whose version would tie it to one Open MPI.
+mca_hook_mesh_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version
+mca_hook_mesh_la_LIBADD = $(OMPI_LIBS)
