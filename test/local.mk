@@ -167,3 +167,9 @@ EXTRA_DIST += test/ucx-source.sh \
 	test/layout/run test/layout/layout.c test/layout/fields.def \
 	test/conformance/run test/conformance/gtest.mk \
 	test/conformance/suites.py test/conformance/README.md
+
+# What runs in every UCX, see test/versions/run.
+check_PROGRAMS += test/versions/ucp_data
+test_versions_ucp_data_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
+test_versions_ucp_data_LDADD = -lucp -lucs
+EXTRA_DIST += test/versions/run test/versions/recorded

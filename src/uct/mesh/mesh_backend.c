@@ -154,16 +154,21 @@ static uct_iface_internal_ops_t internal_ops = {
 
 /* ---- memory domain ------------------------------------------------------- */
 
-/* The capabilities of attributes v1 have a structure of their own. */
+/* The capabilities of attributes v1 have a structure of their own; v2 have a
+ * mask of what UCX wants, which has to stay. */
 #if UCX_ABI_MINOR >= 14
 #define CAP(attr) (attr)
 static ucs_status_t md_query(uct_md_h md, uct_md_attr_v2_t *attr)
+{
+    uct_md_attr_v2_t empty = {.field_mask = attr->field_mask};
 #else
 #define CAP(attr) (&(attr)->cap)
 static ucs_status_t md_query(uct_md_h md, uct_md_attr_t *attr)
-#endif
 {
-    memset(attr, 0, sizeof(*attr));
+    uct_md_attr_t empty = {.rkey_packed_size = 0};
+#endif
+
+    *attr = empty;
     CAP(attr)->flags = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH |
                        UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_INVALIDATE;
 #if UCX_ABI_MINOR >= 15
@@ -173,6 +178,9 @@ static ucs_status_t md_query(uct_md_h md, uct_md_attr_t *attr)
     CAP(attr)->max_reg = uct_mesh_md_max_reg(md);
     CAP(attr)->reg_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
     CAP(attr)->access_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+#if UCX_ABI_MINOR >= 14
+    attr->cache_mem_types = UCS_BIT(UCS_MEMORY_TYPE_HOST);
+#endif
     attr->rkey_packed_size = UCT_MESH_RKEY_LEN;
     attr->reg_cost = uct_mesh_md_reg_cost(md);
     memset(&attr->local_cpus, 0xff, sizeof(attr->local_cpus));
@@ -274,24 +282,11 @@ static uct_md_ops_t md_ops = {
 
 /* ---- cache of registrations ---------------------------------------------- */
 
-#if UCX_ABI_MINOR >= 18
-/* Nothing of a region is taken over into one that replaces it. */
-static void cache_merge(void *context, ucs_rcache_t *rcache, void *arg,
-                        ucs_rcache_region_t *region)
-{
-    (void)context;
-    (void)rcache;
-    (void)arg;
-    (void)region;
-}
-#endif
-
+/* From 1.14 on UCP has one, which serves all memory domains. */
+#if UCX_ABI_MINOR == 13
 static const ucx_rcache_ops_t cache_ops = {
     .mem_reg = uct_mesh_cache_reg,
     .mem_dereg = uct_mesh_cache_dereg,
-#if UCX_ABI_MINOR >= 18
-    .merge = cache_merge,
-#endif
     .dump_region = uct_mesh_cache_dump,
 };
 
@@ -300,10 +295,8 @@ static ucs_status_t cache_create(size_t region_size, void *context,
 {
     const ucx_rcache_params_t params = {
         .region_struct_size = region_size,
-#if UCX_ABI_MINOR <= 16
         .alignment = CACHE_ALIGNMENT,
         .max_alignment = CACHE_MAX_ALIGNMENT,
-#endif
         .ucm_events = UCM_EVENT_VM_UNMAPPED,
         .ucm_event_priority = CACHE_EVENT_PRIORITY,
         .ops = &cache_ops,
@@ -320,12 +313,10 @@ static ucs_status_t cache_create(size_t region_size, void *context,
 static ucs_status_t cache_get(ucs_rcache_t *cache, void *address, size_t length,
                               void *arg, ucs_rcache_region_t **region_p)
 {
-    return ucs_rcache_get(cache, address, length,
-#if UCX_ABI_MINOR >= 17
-                          CACHE_ALIGNMENT,
-#endif
-                          PROT_READ | PROT_WRITE, arg, region_p);
+    return ucs_rcache_get(cache, address, length, PROT_READ | PROT_WRITE, arg,
+                          region_p);
 }
+#endif
 
 /* ---- settings ------------------------------------------------------------ */
 
@@ -506,6 +497,8 @@ const struct uct_mesh_backend UCT_MESH_BACKEND_NAME(UCX_ABI_MINOR) = {
     .internal_ops = &internal_ops,
     .registered = registered,
     .attach = attach,
+#if UCX_ABI_MINOR == 13
     .cache_create = cache_create,
     .cache_get = cache_get,
+#endif
 };

@@ -22,7 +22,8 @@ struct uct_mesh_backend {
     bool (*registered)(void); /* is a component named mesh there? */
     /* UCX keeps the component for the life of the process. 0 or -ENOMEM. */
     int (*attach)(void);
-    /* The cache calls uct_mesh_cache_*() (mesh_mem.h) with context. */
+    /* The cache calls uct_mesh_cache_*() (mesh_mem.h) with context.  NULL: UCP
+     * has one of its own. */
     ucs_status_t (*cache_create)(size_t region_size, void *context,
                                  ucs_rcache_t **cache_p);
     ucs_status_t (*cache_get)(ucs_rcache_t *cache, void *address, size_t length,

@@ -15,8 +15,10 @@ const struct uct_mesh_setting uct_mesh_md_settings[] = {
      "MESH_LANES or the node's mesh.conf decides, which by default takes all.",
      MD(lanes), UCT_MESH_SETTING_STRING},
 
-    {"RCACHE", "try", "Keep memory registrations for reuse.", MD(rcache),
-     UCT_MESH_SETTING_TERNARY},
+    {"RCACHE", "try",
+     "Keep memory registrations for reuse. UCX 1.14 and later do so on their\n"
+     "own, see UCX_RCACHE_ENABLE.",
+     MD(rcache), UCT_MESH_SETTING_TERNARY},
 
     {"FORK_INIT", "try",
      "Prepare libibverbs for fork(). Kernels from 5.12 on copy pinned pages\n"

@@ -135,7 +135,7 @@ ucs_status_t uct_mesh_mem_cache_init(uct_mesh_md_t *md, int mode)
 {
     ucs_status_t status;
 
-    if (mode == UCS_NO)
+    if (mode == UCS_NO || uct_mesh_backend->cache_create == NULL)
         return UCS_OK;
     status = uct_mesh_backend->cache_create(sizeof(uct_mesh_region_t), md,
                                             &md->rcache);

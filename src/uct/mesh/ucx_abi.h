@@ -135,8 +135,8 @@ typedef struct uct_md_mem_dereg_params {
     uct_completion_t *comp;
 } uct_md_mem_dereg_params_t;
 
-/* The cache of registrations, with the calls that did not change.  A region
- * begins with the range of its memory. */
+/* The cache of registrations of UCX 1.13.  A region begins with the range of
+ * its memory. */
 enum {
     UCX_RCACHE_MEM_REG_HIDE_ERRORS = 1 << 0,
 };

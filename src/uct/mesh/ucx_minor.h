@@ -9,14 +9,13 @@
  *
  * What came (or went) with which minor:
  *   14  mem_attach; query fills attributes v2; mem_reg takes parameters;
- *       ep_connect_to_ep_v2
+ *       ep_connect_to_ep_v2; UCP caches registrations itself
  *   15  iface_is_reachable_v2; flags of configuration lists;
  *       reg_nonblock_mem_types; a flag for invalidation of RMA's keys
  *   16  rkey_compare; ep_is_connected; mkey_pack takes the range;
  *       reg_alignment; without is_sockaddr_accessible
- *   17  doc of configuration parsers; the cache's alignment is for each
- *       region, not for the cache
- *   18  gva_mem_types; merge of the cache
+ *   17  doc of configuration parsers
+ *   18  gva_mem_types; a flag for transports between nodes
  *   19  rkey_unpack takes parameters; mem_alloc a system device
  *   20  iface_query_v2, iface_mem_element_pack, ep_get_device_ep
  *   21  mem_elem_pack; ep_invalidate takes parameters; without the first two
@@ -356,6 +355,7 @@ void uct_tl_register(uct_component_t *component, uct_tl_t *tl);
 
 /* ---- cache of registrations ---------------------------------------------- */
 
+#if UCX_ABI_MINOR == 13
 enum {
     UCX_RCACHE_FLAG_PURGE_ON_FORK = 1 << 1,
 };
@@ -365,20 +365,14 @@ typedef struct ucx_rcache_ops {
                             ucs_rcache_region_t *region, uint16_t flags);
     void (*mem_dereg)(void *context, ucs_rcache_t *rcache,
                       ucs_rcache_region_t *region);
-#if UCX_ABI_MINOR >= 18
-    void (*merge)(void *context, ucs_rcache_t *rcache, void *arg,
-                  ucs_rcache_region_t *region);
-#endif
     void (*dump_region)(void *context, ucs_rcache_t *rcache,
                         ucs_rcache_region_t *region, char *text, size_t max);
 } ucx_rcache_ops_t;
 
 typedef struct ucx_rcache_params {
     size_t region_struct_size;
-#if UCX_ABI_MINOR <= 16
     size_t alignment;
     size_t max_alignment;
-#endif
     int ucm_events;
     int ucm_event_priority;
     const ucx_rcache_ops_t *ops;
@@ -392,11 +386,6 @@ typedef struct ucx_rcache_params {
 ucs_status_t ucs_rcache_create(const ucx_rcache_params_t *params,
                                const char *name, ucs_stats_node_t *stats_parent,
                                ucs_rcache_t **rcache_p);
-#if UCX_ABI_MINOR >= 17
-ucs_status_t ucs_rcache_get(ucs_rcache_t *rcache, void *address, size_t length,
-                            size_t alignment, int prot, void *arg,
-                            ucs_rcache_region_t **region_p);
-#else
 ucs_status_t ucs_rcache_get(ucs_rcache_t *rcache, void *address, size_t length,
                             int prot, void *arg,
                             ucs_rcache_region_t **region_p);
