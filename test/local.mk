@@ -4,15 +4,20 @@
 unit_tests = \
 	test/unit/test_addr \
 	test/unit/test_cable \
+	test/unit/test_client_server \
 	test/unit/test_drawing \
 	test/unit/test_gid \
 	test/unit/test_gid_choice \
 	test/unit/test_hello_wire \
+	test/unit/test_key_file \
 	test/unit/test_lane \
 	test/unit/test_lane_info \
+	test/unit/test_lane_socket \
 	test/unit/test_link_map \
 	test/unit/test_link_map_sim \
 	test/unit/test_log \
+	test/unit/test_loop \
+	test/unit/test_map_feed \
 	test/unit/test_map_file \
 	test/unit/test_map_wire \
 	test/unit/test_mesh_address \
@@ -22,6 +27,8 @@ unit_tests = \
 	test/unit/test_mesh_reach \
 	test/unit/test_mesh_relay \
 	test/unit/test_meshctl \
+	test/unit/test_meshd_start \
+	test/unit/test_meshd_wire \
 	test/unit/test_nccl_handle \
 	test/unit/test_neigh \
 	test/unit/test_neighbour \
@@ -76,7 +83,12 @@ test_unit_test_link_map_sim_SOURCES = test/unit/test_link_map_sim.c \
 	test/unit/mesh_sim.c test/unit/mesh_sim.h $(topo)
 test_unit_test_route_SOURCES = test/unit/test_route.c $(topo)
 
-# The relay, which is a part of meshd.
+# meshd, and the relay, which is a part of it.
+test_unit_test_client_server_LDADD = libmeshd.la $(LDADD)
+test_unit_test_key_file_LDADD = libmeshd.la $(LDADD)
+test_unit_test_lane_socket_LDADD = libmeshd.la $(LDADD)
+test_unit_test_loop_LDADD = libmeshd.la $(LDADD)
+test_unit_test_map_feed_LDADD = libmeshd.la $(LDADD)
 test_unit_test_relay_dir_LDADD = libmeshd.la $(LDADD)
 test_unit_test_relay_fsm_LDADD = libmeshd.la $(LDADD)
 test_unit_test_relay_path_SOURCES = test/unit/test_relay_path.c $(topo)
@@ -131,6 +143,7 @@ test_unit_test_nccl_handle_CPPFLAGS = $(AM_CPPFLAGS)
 fuzz_tests = \
 	test/fuzz/fuzz_hello \
 	test/fuzz/fuzz_map \
+	test/fuzz/fuzz_meshd \
 	test/fuzz/fuzz_oob \
 	test/fuzz/fuzz_relay
 EXTRA_DIST += test/fuzz/fuzz_run.h test/unit/hello_sample.h \

@@ -30,6 +30,10 @@ libmeshcommon_la_SOURCES = \
 	src/common/map_wire.h \
 	src/common/meshd_client.c \
 	src/common/meshd_client.h \
+	src/common/meshd_connect.c \
+	src/common/meshd_connect.h \
+	src/common/meshd_copy.c \
+	src/common/meshd_copy.h \
 	src/common/meshd_start.c \
 	src/common/meshd_start.h \
 	src/common/meshd_wire.c \

@@ -143,8 +143,7 @@ bool mesh_map_feed_next(const struct mesh_map_feed *feed, uint64_t version,
     for (unsigned i = 0; i < feed->count; i++) {
         const struct mesh_map_change *change = &feed->entries[i].change;
 
-        /* Who begins need not hear of those that are gone. */
-        if (change->version <= version || (version == 0 && change->removed))
+        if (change->version <= version)
             continue;
         if (best == NULL || change->version < best->version)
             best = change;
