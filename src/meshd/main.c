@@ -25,7 +25,8 @@
 #define EXIT_USAGE  2
 #define EXIT_SERVED 3 /* another meshd serves the node */
 
-#define NS_PER_US UINT64_C(1000)
+#define NS_PER_US       UINT64_C(1000)
+#define REPETITIONS_MAX 64
 
 /* Stops at SIGTERM and SIGINT, tells systemd that all is well. */
 struct life {
@@ -38,6 +39,28 @@ struct life {
 /* The log ----------------------------------------------------------------- */
 
 static bool log_to_journal;
+
+/* Devices are looked at every few seconds, and what is wrong with one is said
+ * each time: once is enough.  Only the thread of the loop looks. */
+static bool is_repetition(const char *file, const char *text)
+{
+    static uint64_t said[REPETITIONS_MAX];
+    static unsigned next;
+    uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a */
+    const char *name = strrchr(file, '/');
+
+    if (strncmp(name != NULL ? name + 1 : file, "lane.", 5) != 0 &&
+        strncmp(name != NULL ? name + 1 : file, "lane_build.", 11) != 0)
+        return false;
+    for (; *text != '\0'; text++)
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3ull;
+    for (unsigned i = 0; i < REPETITIONS_MAX; i++) {
+        if (said[i] == hash)
+            return true;
+    }
+    said[next++ % REPETITIONS_MAX] = hash;
+    return false;
+}
 
 static void log_line(void *arg, enum mesh_log_level level, const char *file,
                      unsigned line, const char *text)
@@ -53,8 +76,9 @@ static void log_line(void *arg, enum mesh_log_level level, const char *file,
     };
 
     (void)arg;
-    (void)file;
     (void)line;
+    if (is_repetition(file, text))
+        return;
     fprintf(stderr, "%s%s%s\n", log_to_journal ? "" : "meshd: ",
             log_to_journal ? prefixes[level].journal : prefixes[level].plain,
             text);
