@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 # SPDX-License-Identifier: BSD-3-Clause
 """meshd: the map it makes, and how fast it follows what happens."""
 
@@ -9,6 +9,31 @@ PLANS = "topologies.json"
 SETTLE_S = 30
 LEAVE_S = 20
 KEY = "/run/mesh-lab/key"
+RSS_KB = 32768
+# Random bytes, some with the magic of a hello or of the map in front, to all
+# on a netdev; then nonsense on the local socket.
+HOSTILE = """
+import random, socket, sys
+rng = random.Random(1)
+index = socket.if_nametoindex(sys.argv[1])
+udp = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+udp.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, index)
+for i in range(20000):
+    start = rng.choice((b"", b"MHEL", b"MMAP", b"MHEL\\0\\1\\0\\0"))
+    try:
+        udp.sendto(start + rng.randbytes(rng.randrange(1400)),
+                   ("ff02::114", 18518, 0, index))
+    except OSError:
+        pass
+for i in range(100):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as local:
+        local.connect("\\0mesh/meshd")
+        try:
+            local.send(rng.randbytes(rng.randrange(1, 9000)))
+            local.send(rng.randbytes(10))
+        except OSError:
+            pass
+"""
 
 
 def map_is_right(net):
@@ -210,6 +235,27 @@ def _refused(net, name, reason):
               f"{reason} is not logged")
 
 
+def hostile_bytes(net):
+    """Floods and nonsense are counted, and harm nothing."""
+    everything = meshd.cabling(net)
+    own, far = net.cabled("n2", "n1")[0]
+    net.exec("n2", "python3", "-c", HOSTILE, own).succeeded()
+    with meshd.Watch(net) as watch:
+        watch.wait_links(everything, "after the flood", limit=SETTLE_S)
+    flooded, local = meshd.status(net, "n1"), meshd.status(net, "n2")
+    for reason in ("MALFORMED", "LIMIT_RATE"):
+        lab.check(meshd.total(flooded, "mesh_hellos_refused_total", lane=far,
+                              reason=reason) > 0,
+                  f"{reason} is not counted", str(flooded))
+    lab.check(meshd.total(local, "mesh_clients_refused_total",
+                          reason="MALFORMED") > 0,
+              "nonsense is not counted", str(local))
+    for node in ("n1", "n2"):
+        rss = int(net.shell(node, f"grep VmRSS /proc/$({lab.BUSYBOX} pidof "
+                            "meshd)/status").split()[1])
+        lab.check(rss < RSS_KB, f"meshd of {node} takes {rss} kB")
+
+
 def without_ipv6(net):
     """IPv4 serves where a netdev has no IPv6, also beside others that have."""
     lane = net.cabled("n1", "n2")[0][0]
@@ -252,7 +298,7 @@ def main():
                    restarted, restarted_at_once, address_comes_and_goes,
                    one_per_node, starts_by_itself_and_leaves,
                    cannot_be_started, other_users_meshd, without_ipv6,
-                   limits_are_named, shared_key]),
+                   hostile_bytes, limits_are_named, shared_key]),
         ("line6", [map_is_right, node_joins]),
         ("ring8", [map_is_right, cable_pulled_and_put_back]),
         (f"{PLANS}#P01", [map_is_right, cable_pulled_and_put_back]),
