@@ -8,6 +8,7 @@ import meshd
 PLANS = "topologies.json"
 SETTLE_S = 30
 LEAVE_S = 20
+DEVICE_S = 30
 KEY = "/run/mesh-lab/key"
 RSS_KB = 32768
 # Random bytes, some with the magic of a hello or of the map in front, to all
@@ -110,6 +111,20 @@ def address_comes_and_goes(net):
         watch.wait(lambda seen: seen.lanes[key][1] == before + 1, "added")
         net.shell("n1", f"ip address del 198.51.100.1/24 dev {lane}")
         watch.wait(lambda seen: seen.lanes[key][1] == before, "removed")
+
+
+def device_comes_and_goes(net):
+    """meshd does not hold up who takes a device out, and finds a new one."""
+    lab.needs_machines("takes devices of the kernel out")
+    lane = net.lanes("n1")[0]
+    port = f"n1.{lane['port']}"
+    with meshd.Watch(net) as watch:
+        net.shell("n1", f"rdma link delete {lane['ibdev']}", deadline=DEVICE_S)
+        watch.wait_links(meshd.cabling(net, [port]), "taken out",
+                         limit=SETTLE_S)
+        net.shell("n1", f"rdma link add {lane['ibdev']} type rxe netdev "
+                  f"{lane['netdev']}")
+        watch.wait_links(meshd.cabling(net), "put in", limit=SETTLE_S)
 
 
 def node_joins(net):
@@ -296,6 +311,7 @@ def main():
     groups = [
         ("ring4", [map_is_right, cable_pulled_and_put_back, silent_node,
                    restarted, restarted_at_once, address_comes_and_goes,
+                   device_comes_and_goes,
                    one_per_node, starts_by_itself_and_leaves,
                    cannot_be_started, other_users_meshd, without_ipv6,
                    hostile_bytes, limits_are_named, shared_key]),
