@@ -252,18 +252,18 @@ static void lanes_take(struct mesh_daemon *daemon,
 
 static void scan(struct mesh_daemon *daemon)
 {
-    struct mesh_lane *found;
-    unsigned count;
+    struct mesh_lane *found = NULL;
+    unsigned count = 0;
+    int error;
 
     daemon->scanned_ns = mesh_clock_ns();
     mesh_change_watch_devices(daemon->changes);
-    if (mesh_lane_discover(daemon->lane_filter, &found, &count) == 0) {
+    error = mesh_lane_discover(daemon->lane_filter, &found, &count);
+    /* -EINVAL: nothing of what the filter lists exists.  What could not be
+     * read for another reason is taken to be as it was. */
+    if (error == 0 || error == -EINVAL)
         lanes_take(daemon, found, count);
-        free(found);
-    } else {
-        /* Nothing of what the filter lists exists. */
-        lanes_take(daemon, NULL, 0);
-    }
+    free(found);
     daemon->first_scan_done = true;
 }
 

@@ -191,6 +191,11 @@ def other_users_meshd(net):
     result = net.exec("n1", meshd.SHOW).failed()
     lab.check(result.lines("whom this process does not trust"),
               "no line says so", result.text)
+    # It needs no privilege to do its work; its own user may ask it.
+    result = net.exec("n1", lab.BUSYBOX, "su", "-s", "/bin/sh", user, "-c",
+                      meshd.SHOW).succeeded()
+    lab.check(meshd.Map(result.out).links == meshd.cabling(net),
+              f"the map is not right for {user}", result.text)
     meshd.restart(net, "n1")
 
 
