@@ -7,13 +7,13 @@ import re
 import time
 
 import lab
+import meshd
 import traffic
 
 MIB = 1 << 20
-MESHD = os.fspath(lab.BUILD / "src" / "meshd" / "meshd")
 PERFTEST = "ucx_perftest"
 TRANSPORT = os.fspath(lab.BUILD / ".libs" / "libuct_mesh.so.0")
-ENV = {"MESH_MESHD": "auto", "MESH_MESHD_PATH": MESHD}
+ENV = {"MESH_MESHD": "auto", "MESH_MESHD_PATH": meshd.MESHD}
 # The longest that a failure may take to become an error.
 BOUND_S = 30
 PROGRAM_S = 200
@@ -26,38 +26,8 @@ MESSAGES = 3000 if lab.FABRIC == "vm" else 100000
 SHARE = 0.25
 
 
-class Daemons:
-    """One meshd in each node of a lab."""
-
-    def __init__(self, net):
-        self.net = net
-        self.jobs = {}
-        for node in net.nodes():
-            self.start(node)
-
-    def start(self, node):
-        """Starts the meshd of a node."""
-        self.jobs[node] = self.net.start(node, MESHD)
-
-    def kill(self, node):
-        """Ends it without a word."""
-        self.net.exec(node, lab.BUSYBOX, "killall", "-9", "meshd").succeeded()
-        self.jobs.pop(node).wait(lab.COMMAND_S)
-
-
-_daemons = {}
-
-
-def _meshds(net):
-    if net.name not in _daemons:
-        _daemons.clear()
-        _daemons[net.name] = Daemons(net)
-    return _daemons[net.name]
-
-
 def _run(net, program, *arguments, env=None, **options):
     """A job that succeeds without a word of UCX."""
-    _meshds(net)
     result = net.mpirun(program, *arguments, deadline=PROGRAM_S,
                         env={**ENV, **(env or {})}, **options)
     result.succeeded()
@@ -165,7 +135,6 @@ def _perftest(net, node, *arguments):
 
 def _perftest_pair(net, one, other):
     """{node: Job} of two that are busy with each other."""
-    _meshds(net)
     host = net.shell(one, "hostname -I").split()[0]
     server = _perftest(net, one)
     net.shell(one, "until ss -ltn | grep -q :13337; do sleep 0.2; done")
@@ -217,7 +186,6 @@ def peer_killed(net):
 
 def stopped_peer_goes_on(net):
     """A stopped process behind a relay is no failure."""
-    _meshds(net)
     job = net.start_mpirun("traffic", STOP_S + 10, env=ENV,
                            hosts=list(_far_pairs(net)[0]))
     job.wait_for(r"^round \d+", 90)
@@ -255,7 +223,6 @@ def cable_pulled(net):
 def relay_killed(net):
     """meshd of the relay dies: what it relayed fails by name, its node's own
     connections go on; started again it relays again."""
-    daemons = _meshds(net)
     relay = net.nodes()[1]
     one, other = net.nodes()[0], net.nodes()[2]
     direct = net.start_mpirun("traffic", 600, env=ENV, hosts=[one, relay])
@@ -263,11 +230,12 @@ def relay_killed(net):
         direct.wait_for(r"^round \d+", 90)
         jobs = _perftest_pair(net, one, other)
         since = time.monotonic()
-        daemons.kill(relay)
+        net.shell(relay, f"{lab.BUSYBOX} killall -9 meshd; "
+                  f"{meshd.UNTIL_GONE}")
         for node, peer in ((one, other), (other, one)):
             _check_error(_ends_in_time(net, jobs[node], since), peer)
         _check_goes_on(direct)
-        daemons.start(relay)
+        meshd.start(net, relay)
         _run(net, "pairs", "-M", MIB, hosts=[one, other])
         _check_goes_on(direct)
     finally:
@@ -278,14 +246,13 @@ def relay_killed(net):
 def node_added(net):
     """A node that is cabled to the end of a line while a job runs is reached
     by that job, over a relay, too."""
+    meshd.stop(net, "n3")
     net.link("n2.0", "down", both=True)
-    for node in ("n1", "n2"):
-        net.start(node, MESHD)
     job = net.start_mpirun("spawn", 1, "n3", ADD_S, env=ENV, ranks=2,
                            mca={"rmaps_base_oversubscribe": "1"})
     job.wait_for("^connected$")
     net.link("n2.0", "up", both=True)
-    net.start("n3", MESHD)
+    meshd.start(net, "n3")
     result = job.wait(PROGRAM_S).succeeded()
     lab.check(not result.lines(r"\b(WARN|ERROR)\b"), "the job has errors",
               result.text)
@@ -294,16 +261,12 @@ def node_added(net):
 def meshd_starts_by_itself(net):
     """Without a service the first process of each node starts one, which
     leaves when nobody needs it."""
-    env = {**ENV, "MESH_MESHD_IDLE": "2s"}
-    result = net.mpirun("pairs", "-M", 65536, env=env,
-                        deadline=PROGRAM_S).succeeded()
-    lab.check(not result.lines(r"\b(WARN|ERROR)\b"), "the job has errors",
-              result.text)
-    for node in net.nodes():
-        end = time.monotonic() + BOUND_S
-        while net.exec(node, "pgrep", "-x", "meshd").status == 0:
-            lab.check(time.monotonic() < end, f"meshd of {node} stays")
-            time.sleep(lab.POLL_S)
+    meshd.stop(net, "all")
+    try:
+        _run(net, "pairs", "-M", 65536, env={"MESH_MESHD_IDLE": "2s"})
+        net.shell("all", meshd.UNTIL_GONE, deadline=BOUND_S)
+    finally:
+        meshd.start(net, "all")
 
 
 if __name__ == "__main__":
