@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mesh_config.h"
 
+#include "common/log.h"
+
 #include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <strings.h>
 
@@ -126,6 +130,49 @@ const struct uct_mesh_setting uct_mesh_iface_settings[] = {
      IFACE(relay_chunk), UCT_MESH_SETTING_MEMUNITS},
 
     {.name = NULL}};
+
+/* What numbers may be; UCX takes -1 and inf for the largest one. */
+static const struct limit {
+    size_t offset;
+    uint64_t min, max;
+} limits[] = {
+    {IFACE(seg_size), 256, 1 << 20},    {IFACE(rx_queue_len), 16, 1 << 20},
+    {IFACE(rx_window), 2, 1 << 15},     {IFACE(tx_queue_len), 8, 1 << 14},
+    {IFACE(tx_cq_len), 64, 1 << 22},    {IFACE(tx_moderation), 1, 1 << 14},
+    {IFACE(retry_count), 0, 7},         {IFACE(max_rd_atomic), 1, 128},
+    {IFACE(traffic_class), 0, 255},     {IFACE(service_level), 0, 7},
+    {IFACE(hop_limit), 1, 255},         {IFACE(relay_window), 4, 1024},
+    {IFACE(relay_chunk), 256, 1 << 20},
+};
+
+static const struct uct_mesh_setting *setting_at(size_t offset)
+{
+    const struct uct_mesh_setting *setting = uct_mesh_iface_settings;
+
+    while (setting->offset != offset)
+        setting++;
+    return setting;
+}
+
+int uct_mesh_config_check(const uct_mesh_iface_config_t *config)
+{
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+        const struct uct_mesh_setting *setting = setting_at(limits[i].offset);
+        const char *at = (const char *)config + limits[i].offset;
+        bool is_size = setting->type == UCT_MESH_SETTING_MEMUNITS;
+        uint64_t value = is_size ? *(const size_t *)(const void *)at
+                                 : *(const unsigned *)(const void *)at;
+
+        if (value >= limits[i].min && value <= limits[i].max)
+            continue;
+        mesh_error("UCX_MESH_RC_%s=%" PRId64 ": allowed are %" PRIu64
+                   " to %" PRIu64,
+                   setting->name, is_size ? (int64_t)value : (int)value,
+                   limits[i].min, limits[i].max);
+        return -EINVAL;
+    }
+    return 0;
+}
 
 int uct_mesh_config_gid_index(const char *text, int *index_p)
 {

@@ -68,6 +68,9 @@ typedef struct uct_mesh_iface_config {
 extern const struct uct_mesh_setting uct_mesh_md_settings[];
 extern const struct uct_mesh_setting uct_mesh_iface_settings[];
 
+/* 0, or -EINVAL (logged) when a number is none that is allowed. */
+int uct_mesh_config_check(const uct_mesh_iface_config_t *config);
+
 /* -1 for "auto" or empty; -EINVAL when it is neither that nor a number. */
 int uct_mesh_config_gid_index(const char *text, int *index_p);
 

@@ -119,29 +119,26 @@ static unsigned to_ms(double seconds)
     return seconds <= 0 ? 1 : seconds > 4e6 ? 4000000000 : seconds * 1000;
 }
 
-static unsigned at_most(unsigned value, unsigned limit)
-{
-    return value < limit ? value : limit;
-}
-
 static int take_settings(uct_mesh_iface_t *iface,
                          const uct_mesh_iface_config_t *config)
 {
     struct mesh_qp_config *qp = &iface->qp_config;
 
+    if (uct_mesh_config_check(config) != 0)
+        return -EINVAL;
     if (uct_mesh_config_gid_index(config->gid_index, &qp->gid_index) != 0) {
         mesh_error("UCX_MESH_RC_GID_INDEX=%s: allowed are auto and 0 to 65535",
                    config->gid_index);
         return -EINVAL;
     }
     qp->timeout = uct_mesh_config_qp_timeout(config->timeout);
-    qp->retry_count = (uint8_t)at_most(config->retry_count, 7);
+    qp->retry_count = (uint8_t)config->retry_count;
     qp->rnr_retry = 7;
     qp->min_rnr_timer = 12; /* 0.64 ms */
-    qp->max_rd_atomic = (uint8_t)at_most(config->max_rd_atomic, 128);
+    qp->max_rd_atomic = (uint8_t)config->max_rd_atomic;
     qp->traffic_class = (uint8_t)config->traffic_class;
-    qp->service_level = (uint8_t)at_most(config->service_level, 7);
-    qp->hop_limit = (uint8_t)at_most(config->hop_limit, 255);
+    qp->service_level = (uint8_t)config->service_level;
+    qp->hop_limit = (uint8_t)config->hop_limit;
     iface->connect_timeout_ms = to_ms(config->connect_timeout);
     iface->probe_timeout_ms = to_ms(config->probe_timeout);
     iface->peer_timeout_ms = to_ms(config->peer_timeout);

@@ -80,19 +80,15 @@ static void choose_sizes(uct_mesh_iface_t *iface,
 {
     const struct ibv_device_attr *attr = &uct_mesh_iface_md(iface)->attr;
 
-    iface->tx_queue_len = round_up_pow2(
-        smaller(config->tx_queue_len < 8 ? 8 : config->tx_queue_len, 1 << 14));
+    iface->tx_queue_len = round_up_pow2(config->tx_queue_len);
     while (iface->tx_queue_len > (unsigned)attr->max_qp_wr)
         iface->tx_queue_len /= 2;
     iface->tx_moderation =
-        smaller(config->tx_moderation > 0 ? config->tx_moderation : 1,
-                iface->tx_queue_len / 2);
+        smaller(config->tx_moderation, iface->tx_queue_len / 2);
     iface->max_sge = smaller(UCT_MESH_MAX_SGE, (unsigned)attr->max_sge);
-    iface->rx_window =
-        smaller(config->rx_window < 2 ? 2 : config->rx_window, 1 << 15);
+    iface->rx_window = config->rx_window;
     iface->rx_queue_len =
-        smaller(config->rx_queue_len < 16 ? 16 : config->rx_queue_len,
-                (unsigned)attr->max_srq_wr);
+        smaller(config->rx_queue_len, (unsigned)attr->max_srq_wr);
     iface->rx_share = iface->rx_queue_len;
     iface->rx_target = iface->relayed ? 0 : iface->rx_queue_len;
     iface->rx_max =
@@ -106,14 +102,13 @@ static void choose_sizes(uct_mesh_iface_t *iface,
 static void choose_relay_sizes(uct_mesh_iface_t *iface,
                                const uct_mesh_iface_config_t *config)
 {
-    uint32_t chunk = (uint32_t)smaller((unsigned)config->relay_chunk, 1u << 20);
+    uint32_t chunk = (uint32_t)config->relay_chunk;
 
     if (!iface->relayed)
         return;
     iface->tx_moderation = 1;
     iface->relay_window = smaller(
-        smaller(config->relay_window < 4 ? 4 : config->relay_window, 1024),
-        smaller(iface->tx_queue_len, iface->rx_max / 4));
+        config->relay_window, smaller(iface->tx_queue_len, iface->rx_max / 4));
     /* Active messages have no header of relays before them. */
     iface->relay_chunk = chunk + MESH_RELAY_HDR_LEN > iface->seg_size
                              ? chunk
@@ -140,7 +135,7 @@ static int create_cq(uct_mesh_iface_t *iface,
                      const uct_mesh_iface_config_t *config)
 {
     uct_mesh_md_t *md = uct_mesh_iface_md(iface);
-    unsigned sends = config->tx_cq_len < 64 ? 64 : config->tx_cq_len;
+    unsigned sends = config->tx_cq_len;
     unsigned max = (unsigned)md->attr.max_cqe;
 
     if (sends + iface->rx_max > max) {
@@ -198,15 +193,6 @@ static int probe_inline(uct_mesh_iface_t *iface)
     return 0;
 }
 
-static int check_seg_size(const uct_mesh_iface_t *iface)
-{
-    if (iface->seg_size >= 256 && iface->seg_size <= 1 << 20)
-        return 0;
-    mesh_error("UCX_MESH_RC_SEG_SIZE=%u: allowed are 256 bytes to 1 MiB",
-               iface->seg_size);
-    return -EINVAL;
-}
-
 int uct_mesh_iface_verbs_init(uct_mesh_iface_t *iface,
                               const uct_mesh_iface_config_t *config,
                               const uct_iface_params_t *params)
@@ -218,9 +204,6 @@ int uct_mesh_iface_verbs_init(uct_mesh_iface_t *iface,
     choose_sizes(iface, config);
     choose_read_limits(iface);
     choose_rx_layout(iface, params, &align);
-    ret = check_seg_size(iface);
-    if (ret != 0)
-        return ret;
     choose_relay_sizes(iface, config);
     mesh_pool_init(&iface->tx_pool, pd, iface->seg_size, 64, POOL_GROW,
                    config->tx_max_bufs);

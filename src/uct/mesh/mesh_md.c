@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -43,8 +44,45 @@ static const char *lane_unusable_reason(const struct mesh_lane *lane)
     if (!lane->ethernet)
         return "it is no Ethernet (RoCE) port";
     if (!lane->up)
-        return "it is down";
+        return "it is down; plug its cable in at both ends and set its netdev "
+               "up";
     return "its netdev has no address with a GID; give it one to use it";
+}
+
+/* Does the user ask for this transport by name? */
+static bool asked_for(void)
+{
+    const char *tls = getenv("UCX_TLS");
+
+    return tls != NULL && *tls != '^' && strstr(tls, "mesh") != NULL;
+}
+
+/*
+ * Who asked for mesh_rc hears why it will not be there, and what to do; once,
+ * since UCX asks again for each context.
+ */
+static void warn_unusable(const struct mesh_lane *lanes, unsigned count)
+{
+    static atomic_flag warned = ATOMIC_FLAG_INIT;
+    char label[MESH_LANE_LABEL_LEN], why[512] = "";
+    size_t at = 0;
+
+    for (unsigned i = 0; i < count; i++) {
+        if (lane_usable(&lanes[i]))
+            return;
+        if (at < sizeof(why))
+            at += (size_t)snprintf(why + at, sizeof(why) - at, "%slane %s: %s",
+                                   i == 0 ? "" : "; ",
+                                   mesh_lane_label(&lanes[i], label),
+                                   lane_unusable_reason(&lanes[i]));
+    }
+    if (!asked_for() || atomic_flag_test_and_set(&warned))
+        return;
+    mesh_warn("mesh_rc has no usable lane on this node: %s",
+              count > 0 ? why
+                        : "it has no RDMA device; load the driver of its "
+                          "adapter, or add one to an Ethernet port with `rdma "
+                          "link add rxe0 type rxe netdev NETDEV`");
 }
 
 /* The lanes' list is not filtered here: settings come with md_open. */
@@ -59,8 +97,13 @@ ucs_status_t uct_mesh_md_query_resources(uct_component_t *component,
     (void)component;
     *resources_p = NULL;
     *count_p = 0;
-    if (mesh_lane_discover(NULL, &lanes, &lane_count) != 0 || lane_count == 0)
+    if (mesh_lane_discover(NULL, &lanes, &lane_count) != 0)
         return UCS_OK;
+    warn_unusable(lanes, lane_count);
+    if (lane_count == 0) {
+        free(lanes);
+        return UCS_OK;
+    }
     resources = calloc(lane_count, sizeof(*resources));
     if (resources == NULL) {
         free(lanes);
