@@ -17,6 +17,8 @@ libnccl_net_mesh_la_SOURCES = \
 	src/nccl-net/nccl_helper.h \
 	src/nccl-net/nccl_log.c \
 	src/nccl-net/nccl_log.h \
+	src/nccl-net/nccl_map.c \
+	src/nccl-net/nccl_map.h \
 	src/nccl-net/nccl_metrics.c \
 	src/nccl-net/nccl_metrics.h \
 	src/nccl-net/nccl_mr.c \

@@ -32,7 +32,10 @@ enum mesh_nccl_log_level {
     MESH_NCCL_LOG_WARN = 2,
     MESH_NCCL_LOG_INFO = 3,
 };
-#define MESH_NCCL_LOG_NET 16ul /* the subsystem's flag */
+/* Subsystems of a message.  NCCL drops what is of none that NCCL_DEBUG_SUBSYS
+ * names, by default INIT and few others; warnings are of all. */
+#define MESH_NCCL_LOG_ALL      (~0ul)
+#define MESH_NCCL_LOG_INIT_NET 0x11ul
 
 /* Bits of ptr_support and the type of a registration. */
 enum mesh_nccl_ptr {

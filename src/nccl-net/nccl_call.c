@@ -92,7 +92,21 @@ static void fill_hello(const struct mesh_nccl_comm *comm,
         info.rails[i].max_msg = (uint32_t)comm->rails[i].max_msg;
         info.rails[i].slots_rkey = comm->rails[i].mr->rkey;
     }
+    if (comm->rails[0].relayed) {
+        hello_p->window = (uint16_t)comm->rails[0].limit;
+        hello_p->chunk = (uint32_t)comm->rails[0].max_msg;
+    }
     info_pack(&info, comm->rail_count, hello_p);
+}
+
+/* What relays have granted so far. */
+static void take_grant(struct mesh_nccl_rail *rail,
+                       const struct mesh_oob_hello *peer)
+{
+    if (peer->chunk < rail->max_msg)
+        rail->max_msg = peer->chunk;
+    if (peer->window < rail->limit)
+        rail->limit = peer->window;
 }
 
 /* Both ends have their rails; takes what the other one said of them. */
@@ -110,7 +124,19 @@ static void take_rails(struct mesh_nccl_comm *comm,
         rail->slots_rkey = info->rails[i].slots_rkey;
         if (info->rails[i].max_msg < rail->max_msg)
             rail->max_msg = info->rails[i].max_msg;
+        if (rail->relayed)
+            take_grant(rail, peer);
     }
+}
+
+static void ask_relays(struct mesh_nccl_rail *rail)
+{
+    const struct mesh_nccl_settings *settings =
+        &rail->comm->fabric->state->settings;
+
+    rail->relayed = true;
+    rail->limit = (unsigned)settings->relay_window;
+    rail->max_msg = settings->relay_chunk;
 }
 
 /* Calling: the engine's thread ----------------------------------------------
@@ -231,7 +257,10 @@ static int answer_rails(struct mesh_nccl_comm *comm,
                      info->rails[i].lane, comm->fabric->state->node.name);
             return -ENODEV;
         }
+        rail->comm = comm;
         rail->device = (unsigned)device;
+        if (peer->relayed)
+            ask_relays(rail);
     }
     comm->rail_count = peer->rail_count;
     return 0;
@@ -352,10 +381,15 @@ static void dial(struct mesh_nccl_comm *comm, uint32_t delay_ms)
     int ret;
 
     comm->reason[0] = '\0';
-    ret = mesh_nccl_reach_find(comm, comm->reason);
+    ret = mesh_nccl_reach_find(comm, &fabric->helper, comm->reason);
     if (ret == 0) {
         const struct mesh_lane *lane = fabric->devices[rail->device].lane;
 
+        comm->rails[0].comm = comm;
+        if (rail->relayed) {
+            ask_relays(&comm->rails[0]);
+            params.path = &comm->path;
+        }
         params.netdev = comm->handle.node_id == fabric->state->node.id
                             ? NULL
                             : lane->netdev;
@@ -369,6 +403,14 @@ static void dial(struct mesh_nccl_comm *comm, uint32_t delay_ms)
     }
     if (ret != 0)
         call_failed(comm, ret);
+}
+
+static void first_dial(struct mesh_nccl_comm *comm)
+{
+    comm->deadline_ns = mesh_clock_ns() + mesh_nccl_settings_connect_ms(
+                                              &comm->fabric->state->settings) *
+                                              1000000ull;
+    dial(comm, 0);
 }
 
 /* For a passing reason, while there is time. */
@@ -411,23 +453,22 @@ static void call_ended(struct mesh_nccl_comm *comm)
 static void say_connected(const struct mesh_nccl_comm *comm)
 {
     for (unsigned i = 0; i < comm->rail_count; i++)
-        mesh_info("connected to node %s: rail %u of %u, lane %s to lane %s",
+        mesh_info("connected to node %s: rail %u of %u, lane %s to lane "
+                  "%s%s%s",
                   comm->peer.name, i + 1, comm->rail_count,
-                  comm->rails[i].local.lane, comm->rails[i].remote.lane);
+                  comm->rails[i].local.lane, comm->rails[i].remote.lane,
+                  comm->rails[i].relayed ? " of relay " : "", comm->via);
 }
 
 void mesh_nccl_call_begin(struct mesh_nccl_comm *comm)
 {
-    comm->deadline_ns = mesh_clock_ns() + mesh_nccl_settings_connect_ms(
-                                              &comm->fabric->state->settings) *
-                                              1000000ull;
     mesh_nccl_helper_post(&comm->fabric->helper, comm, MESH_NCCL_JOB_DIAL);
 }
 
 void mesh_nccl_call_work(struct mesh_nccl_comm *comm, unsigned jobs)
 {
     if (jobs & MESH_NCCL_JOB_DIAL)
-        dial(comm, 0);
+        first_dial(comm);
     if (jobs & MESH_NCCL_JOB_READY) {
         say_connected(comm);
         atomic_store(&comm->state, MESH_NCCL_COMM_READY);

@@ -76,8 +76,11 @@ struct mesh_nccl_rail {
     uint64_t weight; /* share of striped messages */
     bool relayed;
     uint8_t *headers; /* relayed: in the comm's memory */
-    unsigned limit;   /* messages under way at most, power of two */
-    uint32_t acked;   /* relayed: last count */
+    unsigned limit;   /* messages under way at most */
+    /* Relayed: a message is over when the first relay has it, which the CQ
+     * says, and the far end, which ACKs say. */
+    uint32_t acked; /* last count */
+    uint32_t handed, arrived;
     struct mesh_nccl_stripe *queue_head, *queue_tail;
     /* Messages under way in order: whose they are; NULL: a post. */
     struct mesh_nccl_request *ring[MESH_NCCL_SQ_DEPTH];
@@ -120,8 +123,10 @@ struct mesh_nccl_comm {
     uint64_t deadline_ns;
     atomic_uint_fast64_t asked_ns; /* last call of connect() */
     unsigned tries;
-    bool established; /* the engine's thread alone */
-    int call_error;   /* how the call ended */
+    struct mesh_oob_path path;         /* hop_count 0: direct */
+    char via[MESH_NODE_NAME_LEN + 24]; /* relays, for messages */
+    bool established;                  /* the engine's thread alone */
+    int call_error;                    /* how the call ended */
     char reason[MESH_QP_ERROR_LEN];
     struct mesh_nccl_comm *accepted_next; /* in its listener */
     unsigned jobs;                        /* guarded by the helper's lock */

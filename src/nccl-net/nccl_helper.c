@@ -2,10 +2,12 @@
 #include "nccl_helper.h"
 
 #include "nccl_call.h"
+#include "nccl_map.h"
 #include "nccl_metrics.h"
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/meshd_client.h"
 
 #include <errno.h>
 #include <utlist.h>
@@ -125,6 +127,7 @@ static void *helper_main(void *arg)
     struct timespec until;
     uint64_t due;
 
+    helper->map = mesh_nccl_map_open(helper->fabric->state, &helper->map_error);
     pthread_mutex_lock(&helper->lock);
     while (!helper->stop) {
         if (helper->jobs != NULL) {
@@ -140,6 +143,7 @@ static void *helper_main(void *arg)
             pthread_cond_timedwait(&helper->wakeup, &helper->lock, &until);
     }
     pthread_mutex_unlock(&helper->lock);
+    mesh_meshd_client_destroy(helper->map);
     return NULL;
 }
 

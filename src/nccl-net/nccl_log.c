@@ -38,9 +38,14 @@ static void log_write(void *arg, enum mesh_log_level level, const char *file,
                 text);
         return;
     }
-    if (log != NULL)
-        log(level <= MESH_LOG_WARN ? MESH_NCCL_LOG_WARN : MESH_NCCL_LOG_INFO,
-            MESH_NCCL_LOG_NET, file, (int)line, "NET/Mesh : %s", text);
+    if (log == NULL)
+        return;
+    if (level <= MESH_LOG_WARN)
+        log(MESH_NCCL_LOG_WARN, MESH_NCCL_LOG_ALL, file, (int)line,
+            "NET/Mesh : %s", text);
+    else
+        log(MESH_NCCL_LOG_INFO, MESH_NCCL_LOG_INIT_NET, file, (int)line,
+            "NET/Mesh : %s", text);
 }
 
 void mesh_nccl_log_set(mesh_nccl_log_t log, int debug)

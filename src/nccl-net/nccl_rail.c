@@ -101,8 +101,10 @@ int mesh_nccl_rail_create(struct mesh_nccl_rail *rail,
     mesh_lane_label(device->lane, rail->local.lane);
     rail->local.port = device->lane->port;
     rail->local.mtu = (uint16_t)device->lane->active_mtu;
-    rail->max_msg = device->max_msg;
-    rail->limit = MESH_NCCL_SQ_DEPTH;
+    if (!rail->relayed) {
+        rail->max_msg = device->max_msg;
+        rail->limit = MESH_NCCL_SQ_DEPTH;
+    }
     ret = choose_gid(rail);
     if (ret != 0)
         return create_failed(rail, -ret, "the lane's address has no GID",
@@ -310,21 +312,27 @@ static void message_done(struct mesh_nccl_rail *rail)
         mesh_nccl_request_finish(request);
 }
 
+static void advance_relayed(struct mesh_nccl_rail *rail)
+{
+    while (rail->tail != rail->handed && rail->tail != rail->arrived)
+        message_done(rail);
+}
+
 static void acknowledged(struct mesh_nccl_rail *rail, uint32_t imm_data)
 {
     uint32_t count = mesh_relay_imm_count(imm_data);
     uint32_t gain = mesh_relay_count_gain(count, rail->acked);
 
     if (!rail->relayed || mesh_relay_imm_type(imm_data) != MESH_RELAY_ACK ||
-        gain > rail->head - rail->tail) {
+        gain > rail->head - rail->arrived) {
         mesh_nccl_comm_fail_rail(rail->comm, rail, -EPROTO,
                                  "a message that has no place here",
                                  "all nodes need the same version");
         return;
     }
     rail->acked = count;
-    while (gain-- > 0)
-        message_done(rail);
+    rail->arrived += gain;
+    advance_relayed(rail);
 }
 
 static void received(struct mesh_nccl_rail *rail, const struct ibv_wc *wc)
@@ -370,7 +378,10 @@ void mesh_nccl_rail_poll(struct mesh_nccl_rail *rail)
             } else if (wcs[i].wr_id == WR_RECV) {
                 received(rail, &wcs[i]);
                 recvs++;
-            } else if (!rail->relayed) {
+            } else if (rail->relayed) {
+                rail->handed++;
+                advance_relayed(rail);
+            } else {
                 message_done(rail);
             }
         }

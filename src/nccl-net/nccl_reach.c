@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nccl_reach.h"
 
+#include "nccl_map.h"
+
 #include "common/log.h"
 
 #include <errno.h>
@@ -163,8 +165,8 @@ static void explain(const struct mesh_nccl_comm *comm,
              reach->probes[0].port);
 }
 
-static int search(struct mesh_nccl_comm *comm, struct reach *reach,
-                  char reason[MESH_QP_ERROR_LEN])
+static int probe(struct mesh_nccl_comm *comm, struct reach *reach,
+                 char reason[MESH_QP_ERROR_LEN])
 {
     bool same_node = comm->handle.node_id == comm->fabric->state->node.id;
     int ret = 0;
@@ -182,8 +184,8 @@ static int search(struct mesh_nccl_comm *comm, struct reach *reach,
     return ret;
 }
 
-int mesh_nccl_reach_find(struct mesh_nccl_comm *comm,
-                         char reason[MESH_QP_ERROR_LEN])
+static int find_by_prefix(struct mesh_nccl_comm *comm,
+                          char reason[MESH_QP_ERROR_LEN])
 {
     struct reach reach = {.fabric = comm->fabric, .handle = &comm->handle};
     size_t most =
@@ -195,9 +197,34 @@ int mesh_nccl_reach_find(struct mesh_nccl_comm *comm,
     reach.lanes = calloc(most, sizeof(*reach.lanes));
     snprintf(reason, MESH_QP_ERROR_LEN, "no memory");
     if (reach.probes != NULL && reach.devices != NULL && reach.lanes != NULL)
-        ret = search(comm, &reach, reason);
+        ret = probe(comm, &reach, reason);
     free(reach.probes);
     free(reach.devices);
     free(reach.lanes);
     return ret;
+}
+
+/* What the map does not know may still be found by prefix; if not, what the map
+ * had to say is the better reason. */
+int mesh_nccl_reach_find(struct mesh_nccl_comm *comm,
+                         struct mesh_nccl_helper *helper,
+                         char reason[MESH_QP_ERROR_LEN])
+{
+    char other[MESH_QP_ERROR_LEN] = "";
+    int ret;
+
+    comm->path.hop_count = 0;
+    if (comm->handle.node_id == comm->fabric->state->node.id)
+        return find_by_prefix(comm, reason);
+    if (helper->map_error != 0) {
+        snprintf(reason, MESH_QP_ERROR_LEN,
+                 "MESH_MESHD=required, but there is no meshd to use");
+        return helper->map_error;
+    }
+    if (helper->map == NULL)
+        return find_by_prefix(comm, reason);
+    ret = mesh_nccl_map_find(helper->map, comm, &comm->path, reason);
+    if (ret == 0 || find_by_prefix(comm, other) == 0)
+        return 0;
+    return -EHOSTUNREACH;
 }

@@ -111,6 +111,22 @@ const struct mesh_setting mesh_nccl_settings_table[] = {
      .max = 1LL << 40,
      .help = "Messages of this size and more are spread over all lanes to the "
              "peer."},
+    {.name = "RELAY_WINDOW",
+     .type = MESH_SETTING_INT,
+     .value = "32",
+     .offset = FIELD(relay_window),
+     .min = 4,
+     .max = 64,
+     .help = "Messages that a comm over relays may have on the way; relays "
+             "may grant less."},
+    {.name = "RELAY_CHUNK",
+     .type = MESH_SETTING_SIZE,
+     .value = "16k",
+     .offset = FIELD(relay_chunk),
+     .min = 1024,
+     .max = 1 << 20,
+     .help = "Bytes of such a message. Relays grant no more than MESH_RELAY_"
+             "CHUNK of their nodes."},
     {.name = "TRAFFIC_CLASS",
      .type = MESH_SETTING_INT,
      .value = "0",

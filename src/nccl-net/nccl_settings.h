@@ -28,7 +28,9 @@ struct mesh_nccl_settings {
     bool metrics;
     int metrics_interval_sec;
     bool fast_fail;
-    size_t stripe_min; /* bytes */
+    size_t stripe_min;  /* bytes */
+    int relay_window;   /* messages */
+    size_t relay_chunk; /* bytes */
     int traffic_class;
     int service_level;
     char *conn_pool;     /* owned; without effect */

@@ -116,6 +116,8 @@ static int lanes_discover(struct mesh_nccl_state *state)
         return ret;
     state->oob_port_first = node.oob_port_first;
     state->oob_port_last = node.oob_port_last;
+    state->meshd = node.meshd;
+    state->meshd_timeout_ms = node.meshd_timeout_ms;
     filter = state->settings.lanes;
     if (filter == NULL || filter[0] == '\0')
         filter = node.lanes;

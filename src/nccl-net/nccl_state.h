@@ -25,6 +25,8 @@ struct mesh_nccl_state {
     char reason[MESH_NCCL_REASON_LEN]; /* why it is TCP */
     int oob_port_first;
     int oob_port_last;
+    int meshd; /* enum mesh_meshd_mode */
+    uint32_t meshd_timeout_ms;
 };
 
 /* Is this a lane that can be used: up, with an address, RoCE? */

@@ -88,7 +88,8 @@ static void harness_log(int level, unsigned long flags, const char *file,
 {
     va_list args;
 
-    (void)flags;
+    if (level <= MESH_NCCL_LOG_WARN && flags != MESH_NCCL_LOG_ALL)
+        fail("NCCL would drop a warning with the flags %#lx", flags);
     (void)file;
     (void)line;
     if (level > MESH_NCCL_LOG_WARN && getenv("HARNESS_VERBOSE") == NULL)

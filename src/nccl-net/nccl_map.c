@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "nccl_map.h"
+
+#include "common/log.h"
+#include "common/meshd_client.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_PATHS 2
+
+struct mesh_meshd_client *
+mesh_nccl_map_open(const struct mesh_nccl_state *state, int *error_p)
+{
+    struct mesh_meshd_client *client = NULL;
+    int ret = 0;
+
+    *error_p = 0;
+    if (state->meshd == MESH_MESHD_OFF)
+        return NULL;
+    ret = mesh_meshd_client_create((enum mesh_meshd_mode)state->meshd,
+                                   state->meshd_timeout_ms, &client);
+    if (ret == 0)
+        return client;
+    if (state->meshd == MESH_MESHD_REQUIRED)
+        *error_p = ret;
+    mesh_info("no meshd is used (%s): nodes without a common cable cannot be "
+              "reached",
+              strerror(-ret));
+    return NULL;
+}
+
+/* The question's two nodes, and what there is between them. */
+struct ends {
+    struct mesh_map_record *self; /* owned */
+    struct mesh_map_record *peer; /* owned */
+    struct mesh_route_path paths[MAX_PATHS];
+    unsigned path_count;
+    bool back; /* paths lead from the peer to us */
+};
+
+/* Both ends ask from the node with the smaller id, so that they agree. */
+static int ends_find(struct mesh_meshd_client *client,
+                     struct mesh_nccl_comm *comm, struct ends *ends_p,
+                     char *reason)
+{
+    uint64_t peer = comm->handle.node_id;
+    struct mesh_meshd_self self;
+    int ret;
+
+    mesh_meshd_client_self(client, &self);
+    ret = mesh_meshd_client_record(client, self.node_id, &ends_p->self);
+    if (ret == 0)
+        ret = mesh_meshd_client_record(client, peer, &ends_p->peer);
+    if (ret != 0) {
+        snprintf(reason, MESH_QP_ERROR_LEN,
+                 "the meshd of node %s knows no node %016llx: is meshd "
+                 "running there?",
+                 self.name, (unsigned long long)peer);
+        return -ENOENT;
+    }
+    snprintf(comm->peer.name, sizeof(comm->peer.name), "%s",
+             ends_p->peer->name);
+    ends_p->back = self.node_id > peer;
+    ret = mesh_meshd_client_find(client, ends_p->back ? peer : self.node_id,
+                                 ends_p->back ? self.node_id : peer,
+                                 ends_p->paths, MAX_PATHS, &ends_p->path_count);
+    if (ret == 0 && ends_p->path_count > 0)
+        return 0;
+    snprintf(reason, MESH_QP_ERROR_LEN,
+             "meshd knows no path from node %s to node %s: check the cables, "
+             "`meshctl topology` shows them",
+             ends_p->self->name, ends_p->peer->name);
+    return -ENOENT;
+}
+
+static int find_device(const struct mesh_nccl_fabric *fabric,
+                       const struct mesh_lane_info *info)
+{
+    for (unsigned i = 0; info != NULL && i < fabric->device_count; i++) {
+        const struct mesh_lane *lane = fabric->devices[i].lane;
+
+        if (strcmp(info->ibdev, lane->ibdev) == 0 && info->port == lane->port)
+            return (int)i;
+    }
+    return -1;
+}
+
+/* The peer's lane in its handle. */
+static const struct mesh_nccl_handle_lane *
+find_handle_lane(const struct mesh_nccl_handle *handle,
+                 const struct mesh_lane_info *info)
+{
+    for (unsigned i = 0; info != NULL && i < handle->lane_count; i++) {
+        for (unsigned j = 0; j < info->addr_count; j++) {
+            if (mesh_addr_equal(&info->addrs[j], &handle->lanes[i].addr))
+                return &handle->lanes[i];
+        }
+    }
+    return NULL;
+}
+
+/* A rail of a cable; lanes that one of the processes does not use are left
+ * out. */
+static void add_direct(struct mesh_nccl_comm *comm, const struct ends *ends,
+                       uint8_t local, uint8_t remote)
+{
+    const struct mesh_lane_info *own = mesh_map_record_lane(ends->self, local);
+    const struct mesh_lane_info *other =
+        mesh_map_record_lane(ends->peer, remote);
+    const struct mesh_nccl_handle_lane *lane =
+        find_handle_lane(&comm->handle, other);
+    int device = find_device(comm->fabric, own);
+    struct mesh_nccl_rail *rail = &comm->rails[comm->rail_count];
+
+    if (device < 0 || lane == NULL || comm->rail_count == MESH_NCCL_MAX_RAILS ||
+        !mesh_lane_info_pick(own, other, &rail->local_addr, &rail->remote_addr))
+        return;
+    /* The listener has the family of the handle's address. */
+    if (rail->remote_addr.family != lane->addr.family)
+        return;
+    rail->device = (unsigned)device;
+    rail->remote_lane = lane->index;
+    rail->port = lane->port;
+    comm->rail_count++;
+}
+
+static void find_direct(struct mesh_nccl_comm *comm, const struct ends *ends)
+{
+    const struct mesh_route_hop *hop = &ends->paths[0].lanes[0];
+
+    for (unsigned i = 0; i < hop->rail_count; i++) {
+        const struct mesh_route_rail *rail = &hop->rails[i];
+
+        add_direct(comm, ends, ends->back ? rail->remote : rail->local,
+                   ends->back ? rail->local : rail->remote);
+    }
+}
+
+/* The path as the exchange wants it, with the first rail of each hop. */
+static void path_set(const struct ends *ends,
+                     const struct mesh_route_path *route,
+                     struct mesh_oob_path *path_p)
+{
+    path_p->source = ends->self->node_id;
+    path_p->hop_count = route->hops;
+    for (unsigned i = 0; i < route->hops; i++) {
+        unsigned at = ends->back ? route->hops - 1 - i : i;
+        const struct mesh_route_rail *rail = &route->lanes[at].rails[0];
+        struct mesh_oob_hop *hop = &path_p->hops[i];
+
+        hop->lane = ends->back ? rail->remote : rail->local;
+        hop->remote_lane = ends->back ? rail->local : rail->remote;
+        if (i + 1 == route->hops)
+            hop->node_id = ends->peer->node_id;
+        else
+            hop->node_id = route->via[ends->back ? at - 1 : at];
+    }
+}
+
+/* Fills the one rail of a path over relays. */
+static bool add_relayed(struct mesh_meshd_client *client,
+                        struct mesh_nccl_comm *comm, const struct ends *ends,
+                        const struct mesh_oob_path *path)
+{
+    const struct mesh_oob_hop *first = &path->hops[0];
+    const struct mesh_oob_hop *last = &path->hops[path->hop_count - 1];
+    const struct mesh_lane_info *own =
+        mesh_map_record_lane(ends->self, first->lane);
+    const struct mesh_nccl_handle_lane *lane = find_handle_lane(
+        &comm->handle, mesh_map_record_lane(ends->peer, last->remote_lane));
+    int device = find_device(comm->fabric, own);
+    struct mesh_nccl_rail *rail = &comm->rails[0];
+    const struct mesh_lane_info *next;
+    struct mesh_map_record *relay;
+    struct mesh_meshd_self self;
+    bool found;
+
+    if (device < 0 || lane == NULL ||
+        mesh_meshd_client_record(client, first->node_id, &relay) != 0)
+        return false;
+    next = mesh_map_record_lane(relay, first->remote_lane);
+    found = next != NULL && mesh_lane_info_pick(own, next, &rail->local_addr,
+                                                &rail->remote_addr);
+    if (found)
+        snprintf(comm->via, sizeof(comm->via), "%s%s", relay->name,
+                 path->hop_count > 2 ? " and further relays" : "");
+    free(relay);
+    mesh_meshd_client_self(client, &self);
+    rail->device = (unsigned)device;
+    rail->remote_lane = lane->index;
+    rail->port = self.flow_port;
+    rail->relayed = true;
+    comm->rail_count = found;
+    return found;
+}
+
+/* Comms of one pair take turns on disjoint paths. */
+static void find_relayed(struct mesh_meshd_client *client,
+                         struct mesh_nccl_comm *comm, const struct ends *ends,
+                         struct mesh_oob_path *path_p)
+{
+    for (unsigned i = 0; i < ends->path_count; i++) {
+        unsigned number =
+            (comm->handle.listener + comm->tries + i) % ends->path_count;
+
+        path_set(ends, &ends->paths[number], path_p);
+        if (add_relayed(client, comm, ends, path_p))
+            return;
+    }
+}
+
+int mesh_nccl_map_find(struct mesh_meshd_client *client,
+                       struct mesh_nccl_comm *comm,
+                       struct mesh_oob_path *path_p,
+                       char reason[MESH_QP_ERROR_LEN])
+{
+    struct ends ends = {0};
+    int ret;
+
+    (void)mesh_meshd_client_process(client);
+    comm->rail_count = 0;
+    path_p->hop_count = 0;
+    ret = ends_find(client, comm, &ends, reason);
+    if (ret == 0 && ends.paths[0].hops == 1)
+        find_direct(comm, &ends);
+    else if (ret == 0)
+        find_relayed(client, comm, &ends, path_p);
+    if (ret == 0 && comm->rail_count == 0) {
+        snprintf(reason, MESH_QP_ERROR_LEN,
+                 "the lanes that lead from node %s to node %s are not in use "
+                 "in both processes, or have no addresses of one family: "
+                 "see NCCL_MESH_LANES",
+                 ends.self->name, ends.peer->name);
+        ret = -ENOENT;
+    }
+    free(ends.self);
+    free(ends.peer);
+    return ret;
+}
