@@ -457,7 +457,7 @@ static void say_connected(const struct mesh_nccl_comm *comm)
                   "%s%s%s",
                   comm->peer.name, i + 1, comm->rail_count,
                   comm->rails[i].local.lane, comm->rails[i].remote.lane,
-                  comm->rails[i].relayed ? " of relay " : "", comm->via);
+                  comm->rails[i].relayed ? " via " : "", comm->via);
 }
 
 void mesh_nccl_call_begin(struct mesh_nccl_comm *comm)
