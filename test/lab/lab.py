@@ -40,6 +40,8 @@ TOP = HERE.parents[1]
 MESH_LAB = os.fspath(TOP / "contrib" / "mesh-lab")
 BUILD = pathlib.Path(os.environ.get("MESH_BUILD_DIR", TOP / "build")).resolve()
 FABRIC = os.environ.get("MESH_LAB_FABRIC") or "vm"
+# Directories besides the build, which the nodes may write to.
+SHARES = []
 VERBOSE = bool(os.environ.get("MESH_LAB_VERBOSE"))
 
 BOOT_S = 300
@@ -219,8 +221,9 @@ class Lab:
         self._down()
 
     def _up(self):
-        job = self._start("mesh-lab up", ["up", "--share", os.fspath(BUILD),
-                                          self.topology])
+        shares = [os.fspath(BUILD), *(f"{path}:rw" for path in SHARES)]
+        job = self._start("mesh-lab up", [
+            "up", *(f"--share={path}" for path in shares), self.topology])
         try:
             job.wait(BOOT_S).succeeded()
         finally:

@@ -1,0 +1,176 @@
+#!/usr/bin/python3 -B
+# SPDX-License-Identifier: BSD-3-Clause
+"""The NCCL plugin on cables: every table, every pair, and what breaks."""
+
+import atexit
+import os
+import shutil
+import tempfile
+import time
+
+import lab
+import traffic
+
+RANK = os.fspath(lab.BUILD / "test" / "nccl-harness" / "rank")
+PLUGIN = os.fspath(lab.BUILD / ".libs" / "libnccl-net-mesh.so")
+MESHD = os.fspath(lab.BUILD / "src" / "meshd" / "meshd")
+ENV = {"MESH_MESHD": "auto", "MESH_MESHD_PATH": MESHD, "NCCL_MESH_DEBUG": "1"}
+RUN_S = 150
+# How long an error may take.
+BOUND_S = 45
+MIB = 1 << 20
+TWIN_SHARE = 0.25
+
+
+class Ranks:
+    """One rank of the harness on each node."""
+
+    def __init__(self, net, *arguments, env=None):
+        # What the ranks tell each other.
+        self.directory = tempfile.mkdtemp(dir=lab.SHARES[0])
+        nodes = net.nodes()
+        self.jobs = [
+            net.start(node, RANK, "--plugin", PLUGIN, "--directory",
+                      self.directory, "--rank", str(rank), "--ranks",
+                      str(len(nodes)), *map(str, arguments),
+                      env={**ENV, **(env or {})})
+            for rank, node in enumerate(nodes)]
+
+    def started(self):
+        """Waits until all have their comms."""
+        for job in self.jobs:
+            job.wait_for(r"rank \d+: \d+ comms")
+
+    def results(self, deadline=RUN_S):
+        """What each has to say at its end."""
+        end = time.monotonic() + deadline
+        found = [job.wait(max(1, end - time.monotonic()))
+                 for job in self.jobs]
+        shutil.rmtree(self.directory, ignore_errors=True)
+        return found
+
+
+def _run(net, *arguments, env=None):
+    """A run that succeeds on all nodes; what they printed."""
+    return [result.succeeded()
+            for result in Ranks(net, *arguments, env=env).results()]
+
+
+def every_table(net):
+    """Each version of the interface moves the same data."""
+    for table in range(7, 13):
+        _run(net, "--table", table, "--messages", 15)
+
+
+def every_pair(net):
+    """All ranks with each other, over relays where no cable joins them."""
+    _run(net, "--messages", 40, "--max-size", MIB // 2)
+
+
+def several_comms(net):
+    """Communicators at the same time, two comms each way between ranks."""
+    _run(net, "--communicators", 2, "--connections", 2, "--table", 11,
+         "--messages", 15)
+
+
+def coming_and_going(net):
+    """Nothing is left of a communicator, nor of the plugin."""
+    _run(net, "--cycles", 3, "--messages", 6)
+
+
+def without_meshd(net):
+    """Subnets tell the way where no daemon does."""
+    results = _run(net, "--messages", 15, env={"MESH_MESHD": "off"})
+    lab.check(not results[0].lines("meshd"), "a word of meshd",
+              results[0].text)
+
+
+def over_tcp(net):
+    """Without RDMA, and one warning says so."""
+    for result in _run(net, "--messages", 15,
+                       env={"NCCL_MESH_DISABLE_RDMA": "1"}):
+        loud = result.lines("NOT RDMA.*NCCL_MESH_DISABLE_RDMA")
+        lab.check(len(loud) == 1, f"{len(loud)} warnings of TCP",
+                  result.text)
+
+
+def both_rails(net):
+    """Large messages are spread over both twins of a cable."""
+    rails = net.cabled(*net.nodes())
+    watch = traffic.Watch(net)
+    _run(net, "--messages", 30, "--max-size", MIB, "--max-group", 1)
+    moved = watch.moved()
+    for node, twins in zip(net.nodes(), zip(*rails)):
+        sent = [moved[node, twin].tx_bytes for twin in twins]
+        lab.check(min(sent) >= TWIN_SHARE * sum(sent),
+                  f"{node}: the twins did not share the load: {sent}",
+                  traffic.table(moved))
+
+
+def _breaks(net, arguments, harm, victims=()):
+    """Something is done to ranks at work: all others get an error that says
+    with whom, and close."""
+    ranks = Ranks(net, "--messages", 1000000, "--max-size", 65536, *arguments)
+    ranks.started()
+    time.sleep(0.5)
+    harm()
+    for rank, result in enumerate(ranks.results(BOUND_S)):
+        if rank in victims:
+            continue
+        result.succeeded()
+        lab.check(result.lines("as expected"), f"rank {rank}: no error",
+                  result.text)
+        lab.check(result.lines("NET/Mesh ERROR.*GID"),
+                  f"rank {rank}: no line that names GIDs", result.text)
+
+
+def pulled_cable(net):
+    """Both ends of a cable get an error."""
+    _breaks(net, ["--expect-error"], lambda: net.link("n1.0", "down"))
+    net.link("n1.0", "up")
+
+
+def killed_rank(net):
+    """A rank that dies is an error for all others."""
+    _breaks(net, ["--expect-error"],
+            lambda: net.exec("n2", lab.BUSYBOX, "killall", "-9", "rank"),
+            victims=[1])
+
+
+def killed_relays(net):
+    """The two ends of a path get an error when its relay dies."""
+    def kill():
+        for node in ("n2", "n4"):
+            net.exec(node, lab.BUSYBOX, "killall", "-9", "meshd").succeeded()
+
+    nodes = net.nodes()
+    ranks = Ranks(net, "--messages", 1000000, "--max-size", 65536,
+                  "--expect-error", "--pairs", "0-2")
+    for rank in (0, 2):
+        ranks.jobs[rank].wait_for(r"rank \d+: 2 comms")
+    time.sleep(0.5)
+    kill()
+    results = ranks.results(BOUND_S)
+    for rank in (0, 2):
+        results[rank].succeeded()
+        lab.check(results[rank].lines("as expected"),
+                  f"{nodes[rank]}: no error", results[rank].text)
+
+
+def main():
+    """Runs the tests of this file."""
+    lab.SHARES.append(tempfile.mkdtemp(prefix="mesh-nccl-"))
+    atexit.register(shutil.rmtree, lab.SHARES[0], ignore_errors=True)
+    lab.main([
+        ("pair", [every_table, several_comms, without_meshd, over_tcp,
+                  pulled_cable]),
+        ("ring3", [every_pair, coming_and_going, killed_rank]),
+        ("ring4", [every_pair, several_comms, killed_relays]),
+        ("line4", [every_pair]),
+        ("topologies.json#P01", [both_rails]),
+        ("topologies.json#P02", [both_rails]),
+    ])
+
+
+if __name__ == "__main__":
+    main()
