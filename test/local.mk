@@ -30,6 +30,7 @@ unit_tests = \
 	test/unit/test_meshd_start \
 	test/unit/test_meshd_wire \
 	test/unit/test_nccl_handle \
+	test/unit/test_nccl_state \
 	test/unit/test_neigh \
 	test/unit/test_neighbour \
 	test/unit/test_netdev \
@@ -138,6 +139,10 @@ test_unit_test_mesh_relay_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
 test_unit_test_nccl_handle_SOURCES = test/unit/test_nccl_handle.c \
 	src/nccl-net/nccl_handle.c
 test_unit_test_nccl_handle_CPPFLAGS = $(AM_CPPFLAGS)
+test_unit_test_nccl_state_SOURCES = test/unit/test_nccl_state.c \
+	src/nccl-net/nccl_settings.c src/nccl-net/nccl_state.c \
+	src/nccl-net/nccl_tcp_addr.c
+test_unit_test_nccl_state_CPPFLAGS = $(AM_CPPFLAGS)
 
 # Parsers fed with arbitrary bytes, the same ones each time.
 fuzz_tests = \

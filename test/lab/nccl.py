@@ -20,6 +20,7 @@ RUN_S = 150
 BOUND_S = 45
 MIB = 1 << 20
 TWIN_SHARE = 0.25
+STOPPED_S = 4
 
 
 class Ranks:
@@ -137,6 +138,35 @@ def killed_rank(net):
             victims=[1])
 
 
+def stopped_rank(net):
+    """A rank that is stopped for a while is no error for the other."""
+    ranks = Ranks(net, "--messages", 10000, "--max-size", 16384,
+                  env={"HARNESS_LIMIT_MS": "60000"})
+    ranks.started()
+    net.power("n2", "pause")
+    time.sleep(STOPPED_S)
+    lab.check(ranks.jobs[0].process.poll() is None, "rank 0 did not wait",
+              ranks.jobs[0].err())
+    net.power("n2", "resume")
+    for result in ranks.results():
+        result.succeeded()
+
+
+def stopped_too_long(net):
+    """With a short timeout it is one, and the line says what to do."""
+    ranks = Ranks(net, "--messages", 1000000, "--expect-error",
+                  env={"HARNESS_LIMIT_MS": "60000",
+                       "NCCL_MESH_TIMEOUT_SEC": "2"})
+    ranks.started()
+    net.power("n2", "pause")
+    result = ranks.jobs[0].wait(BOUND_S)
+    net.power("n2", "resume")
+    ranks.results(BOUND_S)
+    result.succeeded()
+    lab.check(result.lines("no progress for .*NCCL_MESH_TIMEOUT_SEC"),
+              "no line that says so", result.text)
+
+
 def killed_relays(net):
     """The two ends of a path get an error when its relay dies."""
     def kill():
@@ -163,7 +193,7 @@ def main():
     atexit.register(shutil.rmtree, lab.SHARES[0], ignore_errors=True)
     lab.main([
         ("pair", [every_table, several_comms, without_meshd, over_tcp,
-                  pulled_cable]),
+                  stopped_rank, stopped_too_long, pulled_cable]),
         ("ring3", [every_pair, coming_and_going, killed_rank]),
         ("ring4", [every_pair, several_comms, killed_relays]),
         ("line4", [every_pair]),

@@ -84,11 +84,12 @@ void link_create(struct link *link, struct net *net, void *comm, bool sender,
     link->sender = sender;
     link->plan = *plan;
     link->stride = (plan->max_size + 4096) & ~(size_t)4095;
-    link->memory = aligned_alloc(4096, link->stride * LINK_DEPTH * GROUP_MAX);
+    link->memory =
+        aligned_alloc(4096, link->stride * plan->depth * plan->max_group);
     if (link->memory == NULL)
         fail("no memory");
-    net_reg(net, comm, link->memory, link->stride * LINK_DEPTH * GROUP_MAX,
-            &link->mr);
+    net_reg(net, comm, link->memory,
+            link->stride * plan->depth * plan->max_group, &link->mr);
     for (unsigned i = 0; i < plan->messages; i++)
         link->total += sender ? group_size(plan, i) : 1;
 }
@@ -107,7 +108,10 @@ bool link_done(const struct link *link)
 
 static uint8_t *buffer(struct link *link, unsigned group, unsigned i)
 {
-    return link->memory + (group % LINK_DEPTH * GROUP_MAX + i) * link->stride;
+    const struct link_plan *plan = &link->plan;
+
+    return link->memory +
+           (group % plan->depth * plan->max_group + i) * link->stride;
 }
 
 /* Sending -------------------------------------------------------------------
@@ -215,7 +219,8 @@ static int finish_recv(struct link *link, struct link_request *slot)
 /* Buffers are used again when all of an older group is over. */
 static bool may_start(const struct link *link, unsigned *slot_p)
 {
-    unsigned room = link->sender ? LINK_DEPTH * GROUP_MAX : LINK_DEPTH;
+    unsigned depth = link->plan.depth;
+    unsigned room = link->sender ? depth * GROUP_MAX : depth;
     bool found = false;
 
     if (link->group == link->plan.messages)
@@ -224,7 +229,7 @@ static bool may_start(const struct link *link, unsigned *slot_p)
         if (link->requests[i].request == NULL) {
             *slot_p = i;
             found = true;
-        } else if (link->requests[i].first + LINK_DEPTH <= link->group) {
+        } else if (link->requests[i].first + depth <= link->group) {
             return false;
         }
     }

@@ -12,12 +12,13 @@
 
 #include <stdint.h>
 
-#define LINK_DEPTH 8 /* requests under way */
+#define LINK_DEPTH 8 /* requests under way at most */
 
 struct link_plan {
     unsigned messages; /* or groups */
     size_t max_size;
     unsigned max_group; /* receives in one request */
+    unsigned depth;     /* groups under way, up to LINK_DEPTH */
     uint64_t seed;      /* the same at both ends */
 };
 

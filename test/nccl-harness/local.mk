@@ -12,7 +12,8 @@ test_nccl_harness_rank_SOURCES = \
 test_nccl_harness_rank_LDADD = -ldl -lpthread
 harness_tests = test/nccl-harness/test-harness
 TESTS += $(harness_tests)
-EXTRA_DIST += $(harness_tests) test/nccl-harness/run-ranks
+EXTRA_DIST += $(harness_tests) test/nccl-harness/run-ranks \
+	test/nccl-harness/test-long
 
 # Need a GPU, so they are no part of "make check".
 EXTRA_DIST += test/nccl-gpu

@@ -46,7 +46,7 @@ int net_irecv(struct net *net, void *comm, int count, void **data,
               const size_t *sizes, int *tags, void **mrs, void **request);
 int net_test(struct net *net, void *request, int *done, int *sizes);
 
-/* Calls that took longer than the limit while they waited for something. */
-double net_longest_ms(void);
+/* Says how many calls waited, and fails if it were too many. */
+void net_check_waits(int rank);
 
 #endif
