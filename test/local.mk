@@ -103,6 +103,9 @@ meshctl_samples = $(topo) test/unit/golden.h test/unit/snapshot_sample.h
 MESHCTL_CPPFLAGS = $(AM_CPPFLAGS) $(JANSSON_CFLAGS)
 MESHCTL_LIBS = libmeshctl.la $(LDADD)
 EXTRA_DIST += test/unit/golden
+test_fuzz_fuzz_map_file_SOURCES = test/fuzz/fuzz_map_file.c $(meshctl_samples)
+test_fuzz_fuzz_map_file_CPPFLAGS = $(MESHCTL_CPPFLAGS)
+test_fuzz_fuzz_map_file_LDADD = $(MESHCTL_LIBS)
 test_unit_test_drawing_SOURCES = test/unit/test_drawing.c $(meshctl_samples)
 test_unit_test_drawing_CPPFLAGS = $(MESHCTL_CPPFLAGS)
 test_unit_test_drawing_LDADD = $(MESHCTL_LIBS)
@@ -148,6 +151,7 @@ test_unit_test_nccl_state_CPPFLAGS = $(AM_CPPFLAGS)
 fuzz_tests = \
 	test/fuzz/fuzz_hello \
 	test/fuzz/fuzz_map \
+	test/fuzz/fuzz_map_file \
 	test/fuzz/fuzz_meshd \
 	test/fuzz/fuzz_oob \
 	test/fuzz/fuzz_relay

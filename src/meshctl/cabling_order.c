@@ -333,8 +333,9 @@ static void links_order(struct mesh_cabling *cabling)
         if (row_of(cabling, link->nodes[0]) > row_of(cabling, link->nodes[1]))
             link_turn(link);
     }
-    qsort_r(cabling->links, cabling->link_count, sizeof(cabling->links[0]),
-            link_compare, cabling);
+    if (cabling->link_count > 1)
+        qsort_r(cabling->links, cabling->link_count, sizeof(cabling->links[0]),
+                link_compare, cabling);
 }
 
 int mesh_cabling_order(struct mesh_cabling *cabling)

@@ -22,6 +22,7 @@ SETTLE_S = 60
 SETTLE_NODE_S = 1
 RETRY_S = 0.3
 EXIT_NO_PATH = 1
+EXIT_SERVED = 3
 
 
 def _meshctl(net, node, *words):
@@ -89,7 +90,11 @@ def _check_all(net, spec):
 
 def _serve(net):
     """A meshd on each node; where one serves, it stays."""
-    net.exec("all", str(MESHD), "--auto", env={"MESH_MESHD_IDLE": "1h"})
+    result = net.exec("all", str(MESHD), "--auto",
+                      env={"MESH_MESHD_IDLE": "1h"},
+                      deadline=SETTLE_S + SETTLE_NODE_S * len(net.nodes()))
+    lab.check(result.status in (0, EXIT_SERVED),
+              f"meshd: status {result.status}", result.text)
 
 
 def every_pair(net):
