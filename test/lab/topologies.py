@@ -16,13 +16,12 @@ import plans
 
 FILE = "topologies.json"
 MESHCTL = lab.BUILD / "src" / "meshctl" / "meshctl"
-MESHD = lab.BUILD / "src" / "meshd" / "meshd"
 # Each node's hellos and maps take their time on a busy machine.
 SETTLE_S = 60
 SETTLE_NODE_S = 1
 RETRY_S = 0.3
 EXIT_NO_PATH = 1
-EXIT_SERVED = 3
+EXIT_NO_MESHD = 3
 
 
 def _meshctl(net, node, *words):
@@ -88,24 +87,13 @@ def _check_all(net, spec):
         time.sleep(RETRY_S)
 
 
-def _serve(net):
-    """A meshd on each node; where one serves, it stays."""
-    result = net.exec("all", str(MESHD), "--auto",
-                      env={"MESH_MESHD_IDLE": "1h"},
-                      deadline=SETTLE_S + SETTLE_NODE_S * len(net.nodes()))
-    lab.check(result.status in (0, EXIT_SERVED),
-              f"meshd: status {result.status}", result.text)
-
-
 def every_pair(net):
     """As the file says."""
-    _serve(net)
     _check_all(net, net.spec)
 
 
 def every_pair_link_local(net):
     """With addresses in 169.254/16 on all lanes, while meshd runs."""
-    _serve(net)
     spec = plans.link_local(net.spec)
     for node, own in spec["nodes"].items():
         net.shell(node, "; ".join(
@@ -120,7 +108,6 @@ def every_pair_link_local(net):
 
 def kernel_routes(net):
     """Routes to the far subnets change nothing, forwarding or not."""
-    _serve(net)
     for node, via, far in (("n1", "10.1.0.1", "10.1.0.2/31"),
                            ("n3", "10.1.0.2", "10.1.0.0/31")):
         net.shell(node, f"ip route add {far} via {via}")
@@ -131,7 +118,6 @@ def kernel_routes(net):
 
 def every_command(net):
     """Drawing, links, GIDs and counters of running nodes."""
-    _serve(net)
     _check_all(net, net.spec)
     for locale, ring in (("C", "n1 - n2 - n3"), ("C.UTF-8", "n1 ─ n2 ─ n3")):
         text = net.shell("n1", f"LC_ALL={locale} {MESHCTL} topology")
@@ -163,7 +149,8 @@ def no_meshd(net):
     """Without meshd: a status of its own, a line that says what to do."""
     meshd.stop(net, "n1")
     result = net.exec("n1", str(MESHCTL), "path", "n2")
-    lab.check(result.status == 3 and "systemctl start meshd" in result.err,
+    lab.check(result.status == EXIT_NO_MESHD
+              and "systemctl start meshd" in result.err,
               f"status {result.status}", result.text)
     lab.check(net.exec("n1", str(MESHCTL), "gids").status == 0,
               "gids needs meshd")
