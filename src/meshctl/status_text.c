@@ -9,6 +9,24 @@
 #define LANE_SAMPLE "mesh_lane_up"
 #define LINK_SAMPLE "mesh_link"
 
+/* What relays sent over a lane. */
+#define RELAYED_SAMPLE "mesh_relay_sent_bytes_total"
+
+#define LANE_ROW "%-15s  %-15s  %-5s  %-24s  %-8s  %-8s  %-8s  "
+
+/* Shown in lines of their own. */
+static const char *const shown[] = {
+    LANE_SAMPLE,
+    LINK_SAMPLE,
+    RELAYED_SAMPLE,
+    "mesh_nodes",
+    "mesh_map_settled",
+    "mesh_relay_flows",
+    "mesh_relay_flows_limit",
+    "mesh_relay_buffer_bytes",
+    "mesh_relay_buffer_bytes_limit",
+};
+
 static const char *const lane_totals[] = {
     "mesh_lane_sent_bytes_total",
     "mesh_lane_received_bytes_total",
@@ -142,6 +160,27 @@ static void node_print(const struct mesh_samples *samples, const char *node,
                 : "not settled yet");
 }
 
+static void relay_print(const struct mesh_samples *samples, FILE *stream)
+{
+    char used[24], limit[24];
+
+    if (sample_find(samples, "mesh_relay_flows", NULL, NULL) == NULL) {
+        fprintf(stream, "relay: off\n");
+        return;
+    }
+    fprintf(stream,
+            "relay: %.0f flows of at most %.0f, %.0f that end here, %s of "
+            "at most %s of buffers\n",
+            value_of(samples, "mesh_relay_flows", "kind", "forwarded"),
+            value_of(samples, "mesh_relay_flows_limit", "kind", "forwarded"),
+            value_of(samples, "mesh_relay_flows", "kind", "arrival"),
+            bytes_text(value_of(samples, "mesh_relay_buffer_bytes", NULL, NULL),
+                       used),
+            bytes_text(
+                value_of(samples, "mesh_relay_buffer_bytes_limit", NULL, NULL),
+                limit));
+}
+
 /* Who is at the other end: "n2 a1", several with commas. */
 static void peers_text(const struct mesh_samples *samples, const char *lane,
                        char *peers, size_t size)
@@ -167,25 +206,26 @@ static void lane_print(const struct mesh_samples *samples,
                        const struct mesh_sample *sample, FILE *stream)
 {
     char lane[MESH_SAMPLE_TEXT_LEN], text[MESH_SAMPLE_TEXT_LEN];
-    char peers[160], sent[24], received[24];
+    char peers[160], sent[24], received[24], relayed[24];
     double values[LANE_TOTALS];
 
     mesh_sample_label(sample, "lane", lane);
     peers_text(samples, lane, peers, sizeof(peers));
     for (size_t i = 0; i < LANE_TOTALS; i++)
         values[i] = value_of(samples, lane_totals[i], "lane", lane);
-    fprintf(stream, "%-15s  %-15s  %-5s  %-24s  %-9s  %-9s  %-7.0f  %.0f\n",
-            lane, mesh_sample_label(sample, "ibdev", text),
-            sample->value != 0 ? "up" : "down", peers,
-            bytes_text(values[0], sent), bytes_text(values[1], received),
-            values[2], values[3]);
+    fprintf(
+        stream, LANE_ROW "%-7.0f  %.0f\n", lane,
+        mesh_sample_label(sample, "ibdev", text),
+        sample->value != 0 ? "up" : "down", peers, bytes_text(values[0], sent),
+        bytes_text(values[1], received),
+        bytes_text(value_of(samples, RELAYED_SAMPLE, "lane", lane), relayed),
+        values[2], values[3]);
 }
 
 static void lanes_print(const struct mesh_samples *samples, FILE *stream)
 {
-    fprintf(stream, "\n%-15s  %-15s  %-5s  %-24s  %-9s  %-9s  %-7s  %s\n",
-            "lane", "device", "state", "link to", "sent", "received", "retries",
-            "errors");
+    fprintf(stream, "\n" LANE_ROW "%-7s  %s\n", "lane", "device", "state",
+            "link to", "sent", "received", "relayed", "retries", "errors");
     for (unsigned i = 0; i < samples->count; i++) {
         if (strcmp(samples->list[i].name, LANE_SAMPLE) == 0)
             lane_print(samples, &samples->list[i], stream);
@@ -199,12 +239,14 @@ static bool is_shown(const char *name)
         if (strcmp(name, lane_totals[i]) == 0)
             return true;
     }
-    return strcmp(name, LANE_SAMPLE) == 0 || strcmp(name, LINK_SAMPLE) == 0 ||
-           strcmp(name, "mesh_nodes") == 0 ||
-           strcmp(name, "mesh_map_settled") == 0;
+    for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
+        if (strcmp(name, shown[i]) == 0)
+            return true;
+    }
+    return false;
 }
 
-/* "mesh_relay_flows" is "relay flows". */
+/* "mesh_relay_acks_total" is "relay acks". */
 static void name_print(const char *name, FILE *stream)
 {
     static const char prefix[] = "mesh_", suffix[] = "_total";
@@ -232,9 +274,8 @@ static void rest_print(const struct mesh_samples *samples, FILE *stream)
 
     for (unsigned i = 0; i < samples->count; i++) {
         const struct mesh_sample *sample = &samples->list[i];
-        bool flows = strstr(sample->name, "flows") != NULL;
 
-        if (is_shown(sample->name) || (sample->value == 0 && !flows))
+        if (is_shown(sample->name) || sample->value == 0)
             continue;
         if (first)
             fputc('\n', stream);
@@ -252,6 +293,7 @@ void mesh_status_print(const struct mesh_samples *samples, const char *node,
                        FILE *stream)
 {
     node_print(samples, node, stream);
+    relay_print(samples, stream);
     lanes_print(samples, stream);
     rest_print(samples, stream);
 }

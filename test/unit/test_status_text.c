@@ -24,8 +24,14 @@ static const char counters[] =
     "mesh_link{lane=\"a0\",node=\"n2\",remote_lane=\"b1\"} 1\n"
     "mesh_link{lane=\"a0\",node=\"n3\",remote_lane=\"b2\"} 1\n"
     "mesh_hellos_sent_total{lane=\"a0\"} 12\n"
-    "mesh_relay_flows 0\n"
-    "mesh_relay_bytes_total{from=\"n2\",to=\"n3\"} 1234567890123\n";
+    "mesh_relay_flows{kind=\"forwarded\"} 3\n"
+    "mesh_relay_flows{kind=\"arrival\"} 1\n"
+    "mesh_relay_flows_limit{kind=\"forwarded\"} 128\n"
+    "mesh_relay_buffer_bytes 2097152\n"
+    "mesh_relay_buffer_bytes_limit 268435456\n"
+    "mesh_relay_flows_ended_total{cause=\"goodbye\"} 7\n"
+    "mesh_relay_sent_bytes_total{lane=\"a0\"} 1234567890123\n"
+    "mesh_relay_received_bytes_total{lane=\"a1\"} 1234567890123\n";
 
 static char root[40];
 static struct mesh_samples samples;
