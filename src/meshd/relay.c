@@ -170,9 +170,10 @@ static void labels_take(struct mesh_relay *relay,
     for (unsigned i = 0; i < self->lane_count; i++) {
         const struct mesh_lane_info *lane = &self->lanes[i];
 
+        /* As in the daemon's own lines. */
         relay->labels[i].lane = lane->index;
-        snprintf(relay->labels[i].text, sizeof(relay->labels[i].text), "%s:%u",
-                 lane->ibdev, lane->port);
+        snprintf(relay->labels[i].text, sizeof(relay->labels[i].text), "%s",
+                 lane->netdev[0] != '\0' ? lane->netdev : lane->ibdev);
     }
 }
 
