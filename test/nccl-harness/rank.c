@@ -483,6 +483,21 @@ static void parse(int argc, char **argv)
     }
 }
 
+static void *nothing(void *arg)
+{
+    return arg;
+}
+
+/* The thread sanitizer has a thread of its own from the first one on. */
+static void start_run_time(void)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, nothing, NULL) != 0)
+        fail("no thread");
+    pthread_join(thread, NULL);
+}
+
 int main(int argc, char **argv)
 {
     unsigned tasks, files;
@@ -491,6 +506,7 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     parse(argc, argv);
     side_init(options.directory);
+    start_run_time();
     tasks = entries("/proc/self/task");
     files = entries("/proc/self/fd");
     for (unsigned cycle = 0; cycle < options.cycles; cycle++) {
