@@ -12,7 +12,8 @@ import meshd
 TRAFFIC = os.fspath(lab.BUILD / "test" / "meshd" / "relay_traffic")
 HOSTILE = os.fspath(lab.HERE / "relay_hostile.py")
 QUICK = lab.FABRIC == "swverbs"
-MESSAGES = 100000 if QUICK else 3000
+# Each way.
+MESSAGES = 50000 if QUICK else 3000
 SETTLE_S = 30
 # A cable that is cut shows after the retries of RDMA, or, without traffic,
 # after the keepalive of TCP.
@@ -159,17 +160,19 @@ def hostile_bytes(net):
     """Garbage, false paths and loops are refused by name; meshd lives on, no
     larger than before, and serves others."""
     _settle(net)
-    before = _rss_kib(net, "n2")
     lane = net.cabled("n1", "n2")[0][1]
     address = next(lane_["addresses"][0].split("/")[0]
                    for lane_ in net.lanes("n2") if lane_["netdev"] == lane)
-    result = net.exec("n1", "python3", HOSTILE, address,
-                      deadline=120).succeeded()
+    for _ in range(2):
+        before = _rss_kib(net, "n2")
+        result = net.exec("n1", "python3", HOSTILE, address,
+                          deadline=120).succeeded()
+    # All that those clients can take at a time it has taken the first time.
+    more = _rss_kib(net, "n2") - before
+    lab.check(more < RSS_SLACK_KIB, f"meshd grew by {more} KiB")
     for cause in ("node [0-9a-f]{16} is wanted", "comes twice in the path",
                   "malformed bytes", "not version"):
         _named(result.out, cause)
-    more = _rss_kib(net, "n2") - before
-    lab.check(more < RSS_SLACK_KIB, f"meshd grew by {more} KiB")
     target = _target(net, "b1")
     _source(net, "b1", "mixed", "--count", 800).succeeded()
     target.stop()
@@ -220,13 +223,15 @@ def relay_killed(net):
 
 def cable_pulled(net):
     """Both ends are told which cable; put back, it is used again."""
+    netdev = net.cabled("n2", "n3")[0][0]
+    cable = next(f"n2.{lane['port']}" for lane in net.lanes("n2")
+                 if lane["netdev"] == netdev)
     for mode in ("mixed", "hold"):
-        texts = _break(net, mode, lambda _: net.link("n2.1", "down",
-                                                     both=True))
+        texts = _break(net, mode, lambda _: net.link(cable, "down", both=True))
         for text in texts:
             _named(text, r"node n[23] lane \S+ \(\S+\) to node n[23] lane",
                    "local GID", "remote GID")
-        net.link("n2.1", "up", both=True)
+        net.link(cable, "up", both=True)
         _settle(net)
     target = _target(net, "f3")
     _source(net, "f3", "mixed", "--count", 800).succeeded()

@@ -6,6 +6,7 @@
 """
 
 import random
+import re
 import socket
 import struct
 import sys
@@ -49,9 +50,13 @@ def ask(address, data):
 def main(address):
     """All of it."""
     two = [(0, 0, 10), (1, 1, 20)]
+    answer = ask(address, path(1, two))
+    print(f"another node: {answer}")
+    here = int(re.search(r"this is \S+ \(([0-9a-f]{16})\)", answer)[1], 16)
     cases = {
-        "another node": path(1, two),
-        "a node twice": path(10, two),
+        "a node twice": path(1, [(0, 0, here), (1, 1, here)]),
+        "the source again": path(here, [(0, 0, here), (1, 1, 20)]),
+        "a stranger's lane": path(1, [(9, 200, here), (1, 1, 20)]),
         "too short a path": path(1, two[:1]),
         "too long a path": path(1, two * 17),
         "a position outside": path(1, two, position=2),
