@@ -195,3 +195,12 @@ check_PROGRAMS += test/versions/ucp_data
 test_versions_ucp_data_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
 test_versions_ucp_data_LDADD = -lucp -lucs
 EXTRA_DIST += test/versions/run test/versions/recorded
+
+# What things cost here; kept where it was built.
+bench: all $(check_PROGRAMS)
+	MESH_BUILD_DIR='$(abs_top_builddir)' MESH_LAB_FABRIC=swverbs \
+		'$(srcdir)/test/bench/relay_cost.py' >bench.txt || \
+		{ cat bench.txt; exit 1; }
+	cat bench.txt
+CLEANFILES += bench.txt
+.PHONY: bench

@@ -1,4 +1,3 @@
-#!/usr/bin/python3 -B
 # SPDX-License-Identifier: BSD-3-Clause
 """Says to a meshd's flow port what nobody should, and prints the answers.
 
