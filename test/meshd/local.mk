@@ -3,5 +3,6 @@
 check_PROGRAMS += test/meshd/map_show test/meshd/relay_traffic
 test_meshd_map_show_SOURCES = test/meshd/map_show.c
 test_meshd_map_show_LDADD = libmeshcommon.la
-test_meshd_relay_traffic_SOURCES = test/meshd/relay_traffic.c
+test_meshd_relay_traffic_SOURCES = test/meshd/relay_conn.c \
+	test/meshd/relay_conn.h test/meshd/relay_run.c test/meshd/relay_traffic.c
 test_meshd_relay_traffic_LDADD = libmeshcommon.la
