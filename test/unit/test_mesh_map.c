@@ -7,6 +7,7 @@
 
 #include "uct/mesh/mesh_reach.h"
 
+#include "clock.h"
 #include "meshd_client.h"
 #include "topo.h"
 
@@ -432,6 +433,25 @@ static void node_without_meshd_is_unknown(void **state)
     }
 }
 
+static void node_without_a_path_is_waited_for_once(void **state)
+{
+    uint64_t start, first, second;
+
+    (void)state;
+    self = 0;
+    topo_ring(&topo, 4, false);
+    graph_make(NULL, 1);
+    start = mesh_clock_ns();
+    uct_mesh_map_await(topo_node_id(2), 10000000);
+    uct_mesh_map_await(topo_node_id(1), 50);
+    first = mesh_clock_ns() - start;
+    assert_true(first >= 50 * UINT64_C(1000000));
+    start = mesh_clock_ns();
+    uct_mesh_map_await(topo_node_id(1), 10000000);
+    second = mesh_clock_ns() - start;
+    assert_true(second < UINT64_C(5000000000));
+}
+
 static void change_forgets_proofs(void **state)
 {
     (void)state;
@@ -490,6 +510,8 @@ int main(void)
                                         start, end),
         cmocka_unit_test_setup_teardown(node_without_meshd_is_unknown, start,
                                         end),
+        cmocka_unit_test_setup_teardown(node_without_a_path_is_waited_for_once,
+                                        start, end),
         cmocka_unit_test_setup_teardown(change_forgets_proofs, start, end),
         cmocka_unit_test_setup_teardown(relay_devices_are_named_by_lane, start,
                                         end),

@@ -65,6 +65,7 @@ static bool reachable(const uct_mesh_iface_t *iface,
         return false;
     if (remote->node_id == uct_mesh_iface_md(iface)->node.id)
         return same_host_reachable(iface, remote, reason);
+    uct_mesh_map_await(remote->node_id, iface->probe_timeout_ms);
     if (iface->relayed)
         return uct_mesh_map_relayed(&iface->lane, remote, &way, reason) ==
                UCT_MESH_MAP_YES;

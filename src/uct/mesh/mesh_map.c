@@ -3,6 +3,7 @@
 
 #include "mesh_reach.h"
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/meshd_client.h"
 
@@ -10,6 +11,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* All of the process, guarded by lock; the client itself stays the same as
  * long as there is a reference. */
@@ -17,6 +19,15 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mesh_meshd_client *client; /* owned, NULL: no meshd */
 static struct mesh_oob *engine;          /* borrowed */
 static unsigned references;
+
+/* A node to which there was no path, and when to wait for it again. */
+#define MISSED_MAX    64
+#define MISSED_NS     UINT64_C(30000000000)
+#define AWAIT_STEP_NS 20000000
+static struct missed {
+    uint64_t node_id;
+    uint64_t until_ns;
+} missed[MISSED_MAX]; /* guarded by lock */
 
 /* The two nodes of a question. */
 struct ends {
@@ -363,6 +374,55 @@ enum uct_mesh_map_answer uct_mesh_map_relayed(
     answer = relayed(lane, remote, way_p, reason);
     pthread_mutex_unlock(&lock);
     return answer;
+}
+
+/* The lock is held. */
+static bool has_path(uint64_t node_id)
+{
+    struct mesh_route_path path;
+    struct mesh_meshd_self self;
+    unsigned count;
+
+    mesh_meshd_client_self(client, &self);
+    return mesh_meshd_client_find(client, self.node_id, node_id, &path, 1,
+                                  &count) == 0;
+}
+
+/* Nodes that were waited for in vain, the oldest first to be forgotten. The
+ * lock is held. */
+static struct missed *find_missed(uint64_t node_id)
+{
+    struct missed *oldest = &missed[0];
+
+    for (unsigned i = 0; i < MISSED_MAX; i++) {
+        if (missed[i].node_id == node_id)
+            return &missed[i];
+        if (missed[i].until_ns < oldest->until_ns)
+            oldest = &missed[i];
+    }
+    oldest->node_id = node_id;
+    oldest->until_ns = 0;
+    return oldest;
+}
+
+void uct_mesh_map_await(uint64_t node_id, uint32_t timeout_ms)
+{
+    const struct timespec pause = {.tv_nsec = AWAIT_STEP_NS};
+    uint64_t end = mesh_clock_ns() + (uint64_t)timeout_ms * 1000000;
+    bool wait = true;
+
+    while (wait) {
+        pthread_mutex_lock(&lock);
+        wait = client != NULL && !has_path(node_id) &&
+               mesh_clock_ns() >= find_missed(node_id)->until_ns;
+        if (wait && mesh_clock_ns() >= end) {
+            find_missed(node_id)->until_ns = mesh_clock_ns() + MISSED_NS;
+            wait = false;
+        }
+        pthread_mutex_unlock(&lock);
+        if (wait)
+            nanosleep(&pause, NULL);
+    }
 }
 
 int uct_mesh_map_lane(const struct mesh_lane *lane)

@@ -31,6 +31,13 @@ enum uct_mesh_map_answer {
     UCT_MESH_MAP_YES,
 };
 
+/*
+ * Waits until the map has a path to the node, as it will in a moment where a
+ * meshd has just started or was held up; at most so long, and not again for
+ * the same node within a while.
+ */
+void uct_mesh_map_await(uint64_t node_id, uint32_t timeout_ms);
+
 /* How to call a peer over a lane. */
 struct uct_mesh_way {
     struct mesh_addr local; /* addresses of the first hop */
