@@ -57,6 +57,7 @@ struct mesh_relay {
     struct mesh_relay_device *devices;     /* owned */
     struct mesh_relay_listener *listeners; /* owned */
     struct mesh_loop_timer pause;          /* listeners do not accept */
+    struct mesh_loop_timer tidy;           /* unused devices are closed */
     struct mesh_relay_flow *flows;         /* owned, oldest first */
     unsigned strangers; /* flows that have not said where they go */
     unsigned lingering; /* flows that only wait for the end to be read */
@@ -88,6 +89,9 @@ int mesh_relay_device_get(struct mesh_relay *relay, const char *ibdev,
 /* Closes those that no flow uses and that are dead or not of this node any
  * more; all: also the others. */
 void mesh_relay_devices_prune(struct mesh_relay *relay, bool all);
+/* The others that no flow uses, in a while: a device can be removed from the
+ * node only when nobody has it open. */
+void mesh_relay_devices_tidy(struct mesh_relay *relay);
 
 /* Listeners: relay_listener.c ---------------------------------------------- */
 

@@ -3,11 +3,14 @@
  * alone. */
 #include "relay_core.h"
 
+#include "clock.h"
+
 #include <errno.h>
 #include <string.h>
 #include <utlist.h>
 
 #define CQ_ENTRIES_MAX 65536
+#define UNUSED_NS      UINT64_C(10000000000)
 
 static void device_drop(struct mesh_relay *relay,
                         struct mesh_relay_device *device)
@@ -109,4 +112,16 @@ void mesh_relay_devices_prune(struct mesh_relay *relay, bool all)
             (all || device->dead || !device_is_ours(relay, device)))
             device_drop(relay, device);
     }
+}
+
+static void tidy_fire(struct mesh_loop_timer *timer)
+{
+    mesh_relay_devices_prune(mesh_loop_owner(timer, struct mesh_relay, tidy),
+                             true);
+}
+
+void mesh_relay_devices_tidy(struct mesh_relay *relay)
+{
+    relay->tidy.fire = tidy_fire;
+    mesh_loop_timer_set(relay->loop, &relay->tidy, mesh_clock_ns() + UNUSED_NS);
 }

@@ -348,6 +348,7 @@ void mesh_relay_setup_release(struct mesh_relay_flow *flow)
     mesh_relay_pipe_destroy(flow->pipe);
     flow->pipe = NULL;
     atomic_fetch_sub(&flow->relay->memory, flow->memory);
+    mesh_relay_devices_tidy(flow->relay);
 }
 
 /* Failures ----------------------------------------------------------------- */

@@ -117,36 +117,63 @@ static void sock_parse(struct mesh_relay_sock *sock)
     }
 }
 
-static void sock_lost(struct mesh_relay_sock *sock, int error)
+/* Both ends of the hop, with the GIDs where there are queue pairs. */
+static void lost_hop_text(const struct mesh_relay_flow *flow,
+                          enum mesh_relay_side_index side, char *text,
+                          size_t size)
 {
-    struct mesh_relay_flow *flow = sock->flow;
+    char hop[MESH_RELAY_HOP_TEXT_LEN];
+    char local[MESH_GID_TEXT_LEN], remote[MESH_GID_TEXT_LEN];
+
+    mesh_relay_hop_text(flow, side, hop);
+    if (flow->is_open && flow->pipe != NULL)
+        snprintf(text, size, "%.250s; local GID %s, remote GID %s", hop,
+                 mesh_gid_format(&flow->pipe->sides[side].local.gid, local),
+                 mesh_gid_format(&flow->hops[side].end.gid, remote));
+    else
+        snprintf(text, size, "%s", hop);
+}
+
+static void lost_reason(const struct mesh_relay_sock *sock, bool gone,
+                        int error, char reason[MESH_OOB_REASON_LEN])
+{
+    const struct mesh_relay_flow *flow = sock->flow;
     enum mesh_relay_side_index side =
         (enum mesh_relay_side_index)(sock - flow->socks);
-    bool unix_end = side == MESH_RELAY_DOWN && flow->fsm.config.end;
-    const struct mesh_relay_hop_end *hop = &flow->hops[side];
-    bool process = unix_end || (side == MESH_RELAY_UP && flow->first);
-    char reason[MESH_OOB_REASON_LEN], text[MESH_RELAY_HOP_TEXT_LEN];
-    bool gone = error == 0 || error == -ECONNRESET || error == -EPIPE;
+    bool process = side == MESH_RELAY_UP && flow->first;
+    char hop[MESH_RELAY_HOP_TEXT_LEN];
 
-    if (unix_end)
-        snprintf(reason, sizeof(reason),
+    if (flow->fsm.state == MESH_RELAY_PATH) {
+        snprintf(reason, MESH_OOB_REASON_LEN, "closed before it said where to");
+        return;
+    }
+    if (side == MESH_RELAY_DOWN && flow->fsm.config.end) {
+        snprintf(reason, MESH_OOB_REASON_LEN,
                  "the process on node %s went away without a word",
                  flow->relay->name);
-    else if (flow->fsm.state == MESH_RELAY_PATH)
-        snprintf(reason, sizeof(reason), "closed before it said where to");
-    else
-        snprintf(reason, sizeof(reason), "%s on node %s %s%s (%s)",
-                 process ? "the process" : "meshd", hop->node,
-                 gone ? "went away without a word" : "does not answer: ",
-                 gone ? "" : strerror(-error),
-                 mesh_relay_hop_text(flow, side, text));
+        return;
+    }
+    lost_hop_text(flow, side, hop, sizeof(hop));
+    snprintf(reason, MESH_OOB_REASON_LEN, "%s on node %s %s%s (%s)",
+             process ? "the process" : "meshd", flow->hops[side].node,
+             gone ? "went away without a word" : "does not answer: ",
+             gone ? "" : strerror(-error), hop);
+}
+
+static void sock_lost(struct mesh_relay_sock *sock, int error)
+{
+    bool gone = error == 0 || error == -ECONNRESET || error == -EPIPE;
+    char reason[MESH_OOB_REASON_LEN];
+    const struct mesh_relay_event event = {
+        .type = MESH_RELAY_EVENT_LOST,
+        .side = (enum mesh_relay_side_index)(sock - sock->flow->socks),
+        .error = gone ? -ECONNRESET : -ETIMEDOUT,
+        .reason = reason,
+    };
+
+    lost_reason(sock, gone, error, reason);
     mesh_relay_sock_close(sock);
-    mesh_relay_flow_feed(flow, &(const struct mesh_relay_event){
-                                   .type = MESH_RELAY_EVENT_LOST,
-                                   .side = side,
-                                   .error = gone ? -ECONNRESET : -ETIMEDOUT,
-                                   .reason = reason,
-                               });
+    mesh_relay_flow_feed(sock->flow, &event);
 }
 
 static void sock_linger(struct mesh_relay_sock *sock)
