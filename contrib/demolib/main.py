@@ -78,7 +78,10 @@ def _finish(lab, keep):
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     lab.close()
-    if not lab.is_up():
+    try:
+        if not lab.is_up():
+            return
+    except Failed:  # a lab that can't be asked cannot be ended either
         return
     if keep:
         print(f"The machines stay up:\n  {MESH_LAB} --name {NAME} exec n1 "
