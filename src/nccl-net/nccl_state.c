@@ -8,9 +8,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define SYSFS_DIR "/sys/class/infiniband"
 #define DEV_DIR   "/dev/infiniband"
+
+/* How long to wait for the first lane to be up. */
+#define UP_TRIES    10
+#define UP_PAUSE_NS 200000000
 
 bool mesh_nccl_lane_usable(const struct mesh_lane *lane)
 {
@@ -90,6 +95,15 @@ void mesh_nccl_state_explain(const struct mesh_lane *lanes, unsigned count,
                  "driver, see `rdma link`");
 }
 
+static bool any_usable(const struct mesh_nccl_state *state)
+{
+    for (unsigned i = 0; i < state->lane_count; i++) {
+        if (mesh_nccl_lane_usable(&state->lanes[i]))
+            return true;
+    }
+    return false;
+}
+
 /* Which transport, and why it is not RDMA. */
 static void choose(struct mesh_nccl_state *state)
 {
@@ -99,11 +113,29 @@ static void choose(struct mesh_nccl_state *state)
                  "NCCL_MESH_DISABLE_RDMA is set");
         return;
     }
-    for (unsigned i = 0; i < state->lane_count; i++)
-        state->rdma = state->rdma || mesh_nccl_lane_usable(&state->lanes[i]);
+    state->rdma = any_usable(state);
     if (!state->rdma)
         mesh_nccl_state_explain(state->lanes, state->lane_count, SYSFS_DIR,
                                 DEV_DIR, state->reason);
+}
+
+/* Links that come up take a moment, and a rank that takes TCP meanwhile does
+ * not get on with one that takes RDMA. */
+static int discover(struct mesh_nccl_state *state, const char *filter)
+{
+    const struct timespec pause = {.tv_nsec = UP_PAUSE_NS};
+    int ret = mesh_lane_discover(filter, &state->lanes, &state->lane_count);
+
+    for (unsigned i = 0; i < UP_TRIES && ret == 0 && state->lane_count > 0 &&
+                         !any_usable(state);
+         i++) {
+        nanosleep(&pause, NULL);
+        free(state->lanes);
+        state->lanes = NULL;
+        state->lane_count = 0;
+        ret = mesh_lane_discover(filter, &state->lanes, &state->lane_count);
+    }
+    return ret;
 }
 
 static int lanes_discover(struct mesh_nccl_state *state)
@@ -121,7 +153,7 @@ static int lanes_discover(struct mesh_nccl_state *state)
     filter = state->settings.lanes;
     if (filter == NULL || filter[0] == '\0')
         filter = node.lanes;
-    ret = mesh_lane_discover(filter, &state->lanes, &state->lane_count);
+    ret = discover(state, filter);
     mesh_node_settings_release(&node);
     return ret;
 }
