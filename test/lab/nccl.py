@@ -86,6 +86,15 @@ def without_meshd(net):
               results[0].text)
 
 
+def no_way(net):
+    """Without a cable and without meshd: an error that says what to do."""
+    ranks = Ranks(net, "--messages", 1, env={"MESH_MESHD": "off"})
+    for rank, result in enumerate(ranks.results(BOUND_S)):
+        result.failed()
+        lab.check(result.lines("shares a subnet.*run meshd"),
+                  f"rank {rank}: no line that names the remedy", result.text)
+
+
 def over_tcp(net):
     """Without RDMA, and one warning says so."""
     for result in _run(net, "--messages", 15,
@@ -195,7 +204,7 @@ def main():
         ("pair", [every_table, several_comms, without_meshd, over_tcp,
                   stopped_rank, stopped_too_long, pulled_cable]),
         ("ring3", [every_pair, coming_and_going, killed_rank]),
-        ("ring4", [every_pair, several_comms, killed_relays]),
+        ("ring4", [no_way, every_pair, several_comms, killed_relays]),
         ("line4", [every_pair]),
         ("topologies.json#P01", [both_rails]),
         ("topologies.json#P02", [both_rails]),
