@@ -271,8 +271,8 @@ static void settling_is_waited_for(void **state)
     (void)state;
     need_netns();
     in_server(settle_never);
-    assert_int_equal(mesh_meshd_client_create(MESH_MESHD_RUNNING, 100, &client),
-                     0);
+    assert_int_equal(
+        mesh_meshd_client_create(MESH_MESHD_RUNNING, 2000, &client), 0);
     mesh_meshd_client_self(client, &self);
     assert_false(self.settled);
     in_server(settle_now);
