@@ -21,11 +21,12 @@ def _steps(demo):
     return [
         ("boot", demo.boot, "boot the machines"),
         ("stock UCX, UCX_TLS=rc", demo.stock,
-         "an all-reduce with stock UCX, before anything is installed"),
+         "an all-to-all with stock UCX, before anything is installed"),
         ("install", demo.install, "install mesh on the machines"),
         ("ucx_info", demo.info, "ucx_info -d"),
         ("ucx_perftest", demo.perftest, "ucx_perftest between neighbours"),
-        ("all-reduce", demo.allreduce, "the same all-reduce over mesh_rc"),
+        ("all-to-all", demo.alltoall,
+         "the same all-to-all over mesh_rc, all pairs of machines"),
         ("HPC Challenge", demo.hpcc,
          "HPC Challenge over mesh_rc (the longest step)"),
     ]

@@ -158,8 +158,8 @@ class Lab:
 
     def up(self, topology, deadline):
         """Boots it; what `mesh-lab up` prints is shown as it comes."""
-        job = self.start("booting", "up", "--timeout", str(deadline),
-                         topology, quiet=True)
+        job = self.start("booting", "up", "--no-meshd", "--timeout",
+                         str(deadline), topology, quiet=True)
         shown = 0
         try:
             while job.wait(job.seconds() + 0.5) is None:

@@ -57,7 +57,7 @@ ibv_create_ah(dgid=::ffff:172.30.2.2) for UD on rxe0 failed: timed out
 [1795968618.859148] [n1:161  :0]  ib_device.c:1466 UCX  ERROR   \
 ibv_create_ah(dgid=::ffff:172.30.2.1) for UD on rxe0 failed: timed out
 [n3:00161] ../ompi/mca/pml/ucx/pml_ucx.c:419  Error: ucp_ep_create failed
-[n3:00161] *** An error occurred in MPI_Allreduce
+[n3:00161] *** An error occurred in MPI_Alltoall
 """
 
 STATUS = {
