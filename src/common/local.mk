@@ -19,6 +19,7 @@ libmeshcommon_la_SOURCES = \
 	src/common/lane_build.c \
 	src/common/lane_build.h \
 	src/common/lane_info.c \
+	src/common/hash.h \
 	src/common/lane_info.h \
 	src/common/link_map.c \
 	src/common/link_map.h \

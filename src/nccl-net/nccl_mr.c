@@ -89,9 +89,11 @@ static struct mesh_nccl_mr *find_or_add(struct mesh_nccl_mr_cache *cache,
     if (mr == NULL)
         return NULL;
     mr->key = key;
-    mr->cached = region->dmabuf_fd < 0;
-    if (mr->cached)
+    if (region->dmabuf_fd < 0) {
         HASH_ADD(hh, cache->table, key, sizeof(mr->key), mr);
+        /* Without memory for the table it is not shared. */
+        mr->cached = MESH_HASH_ADDED(hh, mr);
+    }
     return mr;
 }
 

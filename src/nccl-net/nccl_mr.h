@@ -14,9 +14,10 @@
 
 #include "nccl_transport.h"
 
+#include "common/hash.h"
+
 #include <infiniband/verbs.h>
 #include <pthread.h>
-#include <uthash.h>
 
 #define MESH_NCCL_MAX_DEVICES 16
 

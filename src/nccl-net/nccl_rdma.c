@@ -60,6 +60,12 @@ static int rdma_listen(uint8_t bytes[MESH_NCCL_HANDLE_LEN],
     listener->id = ++fabric->next_listener;
     HASH_ADD(hh, fabric->listeners, id, sizeof(listener->id), listener);
     pthread_mutex_unlock(&fabric->lock);
+    if (!MESH_HASH_ADDED(hh, listener)) {
+        pthread_mutex_destroy(&listener->lock);
+        free(listener);
+        mesh_nccl_fabric_put(fabric);
+        return -ENOMEM;
+    }
     fill_handle(fabric, listener->id, &handle);
     mesh_nccl_handle_pack(&handle, bytes);
     *listener_p = &listener->object;
@@ -175,11 +181,15 @@ static int call_start(struct mesh_nccl_fabric *fabric,
     memcpy(comm->raw_handle, bytes, sizeof(comm->raw_handle));
     comm->peer.id = comm->handle.node_id;
     randombytes_buf(&comm->cookie, sizeof(comm->cookie));
-    mesh_nccl_handle_set_cookie(bytes, comm->cookie);
     atomic_store(&comm->asked_ns, mesh_clock_ns());
     pthread_mutex_lock(&fabric->lock);
     HASH_ADD(hh, fabric->calls, cookie, sizeof(comm->cookie), comm);
     pthread_mutex_unlock(&fabric->lock);
+    if (!MESH_HASH_ADDED(hh, comm)) {
+        mesh_nccl_comm_destroy(comm);
+        return -ENOMEM;
+    }
+    mesh_nccl_handle_set_cookie(bytes, comm->cookie);
     mesh_nccl_call_begin(comm);
     return 0;
 }

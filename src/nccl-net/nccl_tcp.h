@@ -21,10 +21,10 @@
 #include "nccl_handle.h"
 #include "nccl_transport.h"
 
+#include "common/hash.h"
 #include "common/oob_socket.h"
 
 #include <pthread.h>
-#include <uthash.h>
 
 #define MESH_NCCL_TCP_NONCE   32
 #define MESH_NCCL_TCP_PROOF   32

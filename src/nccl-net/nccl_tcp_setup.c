@@ -436,8 +436,12 @@ static int call_start(uint8_t bytes[MESH_NCCL_HANDLE_LEN],
     }
     memcpy(comm->raw_handle, bytes, sizeof(comm->raw_handle));
     randombytes_buf(&comm->cookie, sizeof(comm->cookie));
-    mesh_nccl_handle_set_cookie(bytes, comm->cookie);
     HASH_ADD(hh, calls, cookie, sizeof(comm->cookie), comm);
+    if (!MESH_HASH_ADDED(hh, comm)) {
+        mesh_nccl_tcp_comm_destroy(comm);
+        return -ENOMEM;
+    }
+    mesh_nccl_handle_set_cookie(bytes, comm->cookie);
     *comm_p = comm;
     return 0;
 }

@@ -167,12 +167,18 @@ void uct_mesh_conn_cancel(uct_mesh_conn_t *conn)
 
 static void on_ready(uct_mesh_conn_t *conn)
 {
+    char text[MESH_QP_ERROR_LEN];
+
     if (conn->over)
         return;
+    if (conn->iface->relayed && !uct_mesh_relay_conn_add(conn)) {
+        uct_mesh_conn_explain(conn, ENOMEM, "no memory for the connection",
+                              NULL, text);
+        uct_mesh_conn_fail(conn, UCS_ERR_NO_MEMORY, text);
+        return;
+    }
     conn->ready = true;
     conn->sq_avail = (int)(conn->sq_limit - (conn->sq_head - conn->sq_tail));
-    if (conn->iface->relayed)
-        uct_mesh_relay_conn_add(conn);
     mesh_info("connected to node %s: lane %s to lane %s%s%s", conn->peer_node,
               conn->local_end.lane, conn->remote_end.lane,
               conn->iface->relayed ? " of the first relay " : "", conn->via);

@@ -14,7 +14,7 @@
 #include "mesh_conn_state.h"
 #include "mesh_iface.h"
 
-#include <uthash.h>
+#include "common/hash.h"
 
 /* What to do with a posted send once it is complete. */
 typedef struct uct_mesh_tx_slot {

@@ -74,6 +74,11 @@ uct_mesh_conn_t *uct_mesh_conn_new(uct_mesh_iface_t *iface,
     snprintf(conn->peer_node, sizeof(conn->peer_node), "(unknown)");
     mesh_lane_label(&iface->lane, conn->local_end.lane);
     HASH_ADD(hh, iface->by_peer, endpoint_id, sizeof(endpoint_id), conn);
+    if (!MESH_HASH_ADDED(hh, conn)) {
+        free(conn->slots);
+        free(conn);
+        return NULL;
+    }
     conn->hashed = true;
     iface->conn_count++;
     __atomic_store_n(place, conn, __ATOMIC_RELEASE);

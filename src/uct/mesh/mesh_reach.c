@@ -2,6 +2,7 @@
 #include "mesh_reach.h"
 
 #include "common/clock.h"
+#include "common/hash.h"
 #include "common/log.h"
 
 #include <errno.h>
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
 
 /* One link that was asked for: from a netdev to an address of a node. */
 struct proof_key {
@@ -121,6 +121,10 @@ static void proofs_keep(const struct mesh_oob_probe *probes, unsigned count,
                 break;
             proof->key = key;
             HASH_ADD(hh, proofs, key, sizeof(proof->key), proof);
+            if (!MESH_HASH_ADDED(hh, proof)) {
+                free(proof);
+                break;
+            }
         }
         proof->error = probes[i].error;
         proof->expires_ns = mesh_clock_ns() + FAILURE_LIFE_NS;

@@ -181,11 +181,12 @@ ucs_status_t uct_mesh_relay_post_nop(uct_mesh_conn_t *conn, bool probe)
     return uct_mesh_tx_post_own(conn, &wr, &slot, true);
 }
 
-void uct_mesh_relay_conn_add(uct_mesh_conn_t *conn)
+bool uct_mesh_relay_conn_add(uct_mesh_conn_t *conn)
 {
     conn->qpn = conn->qp->qp_num;
     HASH_ADD(hh_qpn, conn->iface->by_qpn, qpn, sizeof(conn->qpn), conn);
-    conn->by_qpn = true;
+    conn->by_qpn = MESH_HASH_ADDED(hh_qpn, conn);
+    return conn->by_qpn;
 }
 
 void uct_mesh_relay_conn_remove(uct_mesh_conn_t *conn)

@@ -40,8 +40,9 @@ ucs_status_t uct_mesh_relay_get_zcopy(uct_ep_h ep, const uct_iov_t *iov,
 /* An empty write to the far end, see uct_mesh_conn_post_nop(). */
 ucs_status_t uct_mesh_relay_post_nop(uct_mesh_conn_t *conn, bool probe);
 
-/* The connection can be used: its ACKs find it from now on. */
-void uct_mesh_relay_conn_add(uct_mesh_conn_t *conn);
+/* The connection can be used: its ACKs find it from now on. False: no
+ * memory. */
+bool uct_mesh_relay_conn_add(uct_mesh_conn_t *conn);
 void uct_mesh_relay_conn_remove(uct_mesh_conn_t *conn);
 
 /* The CQ has said that a send is in the first relay, or with status that it
