@@ -18,7 +18,8 @@
 #define NS_PER_MS    UINT64_C(1000000)
 #define READS        16 /* of a client at a time */
 #define BACKLOG      128
-#define TELL_NS      (20 * NS_PER_MS) /* changes within it are one */
+#define TELL_NS      (20 * NS_PER_MS)  /* changes within it are one */
+#define PAUSE_NS     (100 * NS_PER_MS) /* without descriptors or memory */
 #define LOG_EVERY_NS (10000 * NS_PER_MS)
 
 struct client {
@@ -40,6 +41,7 @@ struct client {
 struct mesh_client_server {
     struct mesh_daemon *daemon; /* borrowed */
     struct mesh_loop_watch listener;
+    struct mesh_loop_timer pause; /* no client is taken meanwhile */
     struct mesh_loop_timer tell;
     struct mesh_map_feed *feed; /* owned */
     uint64_t fed;               /* generation that the feed has */
@@ -364,6 +366,26 @@ static void client_add(struct mesh_client_server *server, int fd)
     client_tell(client);
 }
 
+/* The client that waits would wake the loop again and again. */
+static void listener_pause(struct mesh_client_server *server, int error)
+{
+    unsigned suppressed;
+
+    if (mesh_log_limit_pass(&server->limit, mesh_clock_ns(), &suppressed))
+        mesh_error("cannot take a client: %s", strerror(error));
+    mesh_loop_rewatch(server->daemon->loop, &server->listener, 0);
+    mesh_loop_timer_set(server->daemon->loop, &server->pause,
+                        mesh_clock_ns() + PAUSE_NS);
+}
+
+static void pause_fire(struct mesh_loop_timer *timer)
+{
+    struct mesh_client_server *server =
+        mesh_loop_owner(timer, struct mesh_client_server, pause);
+
+    mesh_loop_rewatch(server->daemon->loop, &server->listener, EPOLLIN);
+}
+
 static void listener_ready(struct mesh_loop_watch *watch, uint32_t events)
 {
     struct mesh_client_server *server =
@@ -373,9 +395,14 @@ static void listener_ready(struct mesh_loop_watch *watch, uint32_t events)
     for (unsigned i = 0; i < READS; i++) {
         int fd = accept4(watch->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-        if (fd < 0)
-            break;
-        client_add(server, fd);
+        if (fd >= 0) {
+            client_add(server, fd);
+            continue;
+        }
+        if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
+            errno == ENOBUFS)
+            listener_pause(server, errno);
+        return;
     }
 }
 
@@ -385,7 +412,7 @@ static void owner_log(void)
     struct ucred cred = {0};
     socklen_t len = sizeof(cred), sa_len;
     struct sockaddr_un sa;
-    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
     sa_len = mesh_meshd_wire_address("", &sa);
     if (fd >= 0 && connect(fd, (struct sockaddr *)&sa, sa_len) == 0 &&
@@ -463,6 +490,7 @@ int mesh_client_server_create(struct mesh_daemon *daemon,
         return -ENOMEM;
     server->daemon = daemon;
     server->tell.fire = tell_fire;
+    server->pause.fire = pause_fire;
     server->listener.ready = listener_ready;
     server->limit.interval_ns = LOG_EVERY_NS;
     error = listener_open(&server->listener.fd);
@@ -492,6 +520,7 @@ void mesh_client_server_destroy(struct mesh_client_server *server)
         return;
     mesh_loop_unwatch(server->daemon->loop, &server->listener);
     mesh_loop_timer_clear(server->daemon->loop, &server->tell);
+    mesh_loop_timer_clear(server->daemon->loop, &server->pause);
     close(server->listener.fd);
     DL_FOREACH_SAFE (server->clients, client, next)
         client_drop(client);

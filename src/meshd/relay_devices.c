@@ -45,6 +45,7 @@ static void device_event(struct mesh_loop_watch *watch, uint32_t events)
     mesh_error("relay: device %s of node %s failed or is gone; its flows end",
                device->ibdev, relay->name);
     device->dead = true;
+    mesh_loop_unwatch(relay->loop, &device->watch); /* it stays readable */
     mesh_relay_flows_fail_device(relay, device);
     mesh_relay_devices_prune(relay, false);
 }
@@ -85,6 +86,7 @@ int mesh_relay_device_get(struct mesh_relay *relay, const char *ibdev,
         return error;
     }
     LL_PREPEND(relay->devices, device);
+    mesh_relay_devices_tidy(relay); /* the flow may not come about */
     *device_p = device;
     return 0;
 }
@@ -122,6 +124,8 @@ static void tidy_fire(struct mesh_loop_timer *timer)
 
 void mesh_relay_devices_tidy(struct mesh_relay *relay)
 {
+    if (relay->tidy.prev != NULL)
+        return;
     relay->tidy.fire = tidy_fire;
     mesh_loop_timer_set(relay->loop, &relay->tidy, mesh_clock_ns() + UNUSED_NS);
 }
