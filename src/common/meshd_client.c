@@ -46,6 +46,8 @@ static void disconnect(struct mesh_meshd_client *client)
 {
     if (client->fd < 0)
         return;
+    /* A forked child may have it open still, and closing would leave it. */
+    (void)epoll_ctl(client->epoll_fd, EPOLL_CTL_DEL, client->fd, NULL);
     close(client->fd);
     client->fd = -1;
     timer_set(client, true);
