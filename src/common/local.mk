@@ -12,6 +12,7 @@ libmeshcommon_la_SOURCES = \
 	src/common/clock.h \
 	src/common/gid.c \
 	src/common/gid.h \
+	src/common/hash.h \
 	src/common/hello_wire.c \
 	src/common/hello_wire.h \
 	src/common/lane.c \
@@ -19,12 +20,12 @@ libmeshcommon_la_SOURCES = \
 	src/common/lane_build.c \
 	src/common/lane_build.h \
 	src/common/lane_info.c \
-	src/common/hash.h \
 	src/common/lane_info.h \
 	src/common/link_map.c \
 	src/common/link_map.h \
 	src/common/link_map_impl.h \
 	src/common/link_map_sync.c \
+	src/common/list.h \
 	src/common/log.c \
 	src/common/log.h \
 	src/common/map_wire.c \

@@ -2,6 +2,7 @@
 #include "oob_engine.h"
 #include "oob_socket.h"
 
+#include "list.h"
 #include "log.h"
 
 #include <errno.h>
@@ -12,7 +13,6 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include <utlist.h>
 
 /* Events taken in one round. */
 #define ROUND_MAX 128

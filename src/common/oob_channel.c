@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "oob_channel.h"
 
+#include "list.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <sodium.h>
@@ -9,7 +11,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
-#include <utlist.h>
 
 /* A refused client gets this long to read why. */
 #define LINGER_MS 1000

@@ -9,13 +9,14 @@
  */
 #include "oob_channel.h"
 
+#include "list.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sodium.h>
 #include <unistd.h>
-#include <utlist.h>
 
 #define ACCEPT_MAX      16  /* clients taken in one round */
 #define GRACE_MS        250 /* the chance of a client while others wait */

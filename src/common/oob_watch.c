@@ -2,10 +2,11 @@
 /* Descriptors of the user that the engine's thread watches. */
 #include "oob_engine.h"
 
+#include "list.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <utlist.h>
 
 struct watch {
     struct mesh_oob_source source; /* first */

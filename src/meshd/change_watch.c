@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "change_watch.h"
 
+#include "list.h"
 #include "log.h"
 
 #include <errno.h>
@@ -16,7 +17,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <utlist.h>
 
 #define READS        64 /* of a descriptor at a time */
 #define UEVENT_GROUP 1

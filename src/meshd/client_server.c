@@ -3,6 +3,7 @@
 
 #include "clock.h"
 #include "daemon.h"
+#include "list.h"
 #include "log.h"
 #include "map_feed.h"
 #include "meshd_wire.h"
@@ -13,7 +14,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <utlist.h>
 
 #define NS_PER_MS    UINT64_C(1000000)
 #define READS        16 /* of a client at a time */

@@ -2,13 +2,13 @@
 #include "loop.h"
 
 #include "clock.h"
+#include "list.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
-#include <utlist.h>
 
 #define BATCH    32
 #define NS_PER_S 1000000000u

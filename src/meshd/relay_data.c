@@ -2,6 +2,7 @@
 #include "relay_data.h"
 
 #include "clock.h"
+#include "list.h"
 #include "log.h"
 #include "relay_forward.h"
 
@@ -11,7 +12,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include <utlist.h>
 
 #define MAX_DEVICES     64
 #define MAX_SLOTS       65536

@@ -4,10 +4,10 @@
 #include "relay_core.h"
 
 #include "clock.h"
+#include "list.h"
 
 #include <errno.h>
 #include <string.h>
-#include <utlist.h>
 
 #define CQ_ENTRIES_MAX 65536
 #define UNUSED_NS      UINT64_C(10000000000)

@@ -2,6 +2,7 @@
 #include "relay_flow.h"
 
 #include "clock.h"
+#include "list.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <utlist.h>
 
 #define STRANGER_MS   10000
 #define DIAL_MS       5000

@@ -6,13 +6,13 @@
 #include "relay_core.h"
 
 #include "clock.h"
+#include "list.h"
 #include "oob_socket.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <utlist.h>
 
 #define ACCEPT_MAX 16  /* clients taken in one round */
 #define PAUSE_MS   100 /* without descriptors or memory */

@@ -7,13 +7,13 @@
 #include "nccl_reach.h"
 
 #include "common/clock.h"
+#include "common/list.h"
 #include "common/log.h"
 #include "common/wire_cursor.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utlist.h>
 
 #define CALL_VERSION 1
 #define REDIAL_MS    300

@@ -5,6 +5,7 @@
 #include "nccl_rail.h"
 
 #include "common/clock.h"
+#include "common/list.h"
 #include "common/log.h"
 #include "common/relay_wire.h"
 
@@ -12,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <utlist.h>
 
 /* After its goodbye the peer's last messages may still be on the way. */
 #define GOODBYE_NS 1000000000u

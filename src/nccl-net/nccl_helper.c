@@ -6,11 +6,11 @@
 #include "nccl_metrics.h"
 
 #include "common/clock.h"
+#include "common/list.h"
 #include "common/log.h"
 #include "common/meshd_client.h"
 
 #include <errno.h>
-#include <utlist.h>
 
 #define SECOND_NS 1000000000ull
 

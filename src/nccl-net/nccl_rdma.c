@@ -5,13 +5,13 @@
 #include "nccl_metrics.h"
 
 #include "common/clock.h"
+#include "common/list.h"
 #include "common/log.h"
 
 #include <errno.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utlist.h>
 
 /* Listening -----------------------------------------------------------------
  */

@@ -6,6 +6,7 @@
 #include "nccl_state.h"
 
 #include "common/clock.h"
+#include "common/list.h"
 #include "common/log.h"
 #include "common/oob_socket.h"
 
@@ -16,7 +17,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <utlist.h>
 
 #define BACKLOG      128
 #define MAX_ARRIVING 64

@@ -3,12 +3,12 @@
 
 #include "mesh_tx.h"
 
+#include "common/list.h"
 #include "common/log.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utlist.h>
 
 /* A queued request keeps the next one in its private bytes. */
 static uct_pending_req_t *request_next(const uct_pending_req_t *request)

@@ -7,13 +7,13 @@
 #include "mesh_tx.h"
 
 #include "common/clock.h"
+#include "common/list.h"
 #include "common/log.h"
 
 #include <errno.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utlist.h>
 
 #define BYE_TIMEOUT_NS  UINT64_C(1000000000)
 #define MAX_UNPROVEN    128

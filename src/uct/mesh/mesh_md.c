@@ -8,6 +8,7 @@
 #include "mesh_mem.h"
 #include "mesh_reach.h"
 
+#include "common/list.h"
 #include "common/log.h"
 
 #include <errno.h>
@@ -15,7 +16,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utlist.h>
 
 #define REG_COST_CACHED   0.2e-6 /* seconds, for UCX's estimates */
 #define REG_COST_OVERHEAD 16.0e-6
