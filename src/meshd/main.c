@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -244,6 +245,16 @@ static int child_await(int ready_fd, pid_t child)
     return WEXITSTATUS(status);
 }
 
+/* The process that started this one may be bound to a processor, where it
+ * works itself. */
+static void processors_widen(void)
+{
+    cpu_set_t all;
+
+    memset(&all, 0xff, sizeof(all));
+    (void)sched_setaffinity(0, sizeof(all), &all);
+}
+
 /* In the background and in a session of its own. */
 static int serve_detached(void)
 {
@@ -260,6 +271,7 @@ static int serve_detached(void)
     }
     close(ends[0]);
     setsid();
+    processors_widen();
     if (chdir("/") != 0)
         mesh_info("the working directory stays: %s", strerror(errno));
     return serve(true, ends[1]);
