@@ -16,11 +16,13 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #define NS_PER_MS  UINT64_C(1000000)
 #define READS      256 /* packets at a time */
 #define RETRY_S    1   /* between attempts to connect again */
+#define PAUSE_NS   10000000
 #define STATUS_MAX (1 << 20)
 
 struct mesh_meshd_client {
@@ -142,9 +144,16 @@ static int client_open(struct mesh_meshd_client *client)
     return 0;
 }
 
+/* It took the call and ended, as one that is idle does: the next one serves. */
+static bool has_left(int error)
+{
+    return error == -ENOTCONN || error == -ECONNRESET || error == -EPIPE;
+}
+
 static int client_connect(struct mesh_meshd_client *client,
                           enum mesh_meshd_mode mode, uint32_t timeout_ms)
 {
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
     uint64_t deadline = mesh_clock_ns() + timeout_ms * NS_PER_MS;
     struct mesh_node_settings settings;
     int fd = -1, error;
@@ -152,11 +161,18 @@ static int client_connect(struct mesh_meshd_client *client,
     error = mesh_node_settings_load(&settings);
     if (error != 0 && error != -EINVAL)
         return error;
-    error = mesh_meshd_reach(mode, settings.meshd_path, deadline, &fd);
+    for (;;) {
+        error = mesh_meshd_reach(mode, settings.meshd_path, deadline, &fd);
+        if (error == 0)
+            error = connection_begin(client, fd);
+        if (error == 0)
+            error = map_await(client, deadline);
+        if (!has_left(error) || mesh_clock_ns() >= deadline)
+            break;
+        nanosleep(&pause, NULL);
+    }
     mesh_node_settings_release(&settings);
-    if (error == 0)
-        error = connection_begin(client, fd);
-    return error != 0 ? error : map_await(client, deadline);
+    return error;
 }
 
 int mesh_meshd_client_create(enum mesh_meshd_mode mode, uint32_t timeout_ms,

@@ -12,10 +12,12 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -363,6 +365,114 @@ static void restart_is_survived(void **state)
     mesh_meshd_client_destroy(client);
 }
 
+/* In meshd's place. */
+struct stand_in {
+    pthread_t thread;
+    int listener;
+    int fd;
+    bool leaves; /* ends at the first call, answers the second one */
+};
+
+static void *stand_in_main(void *arg)
+{
+    static const struct mesh_meshd_message messages[] = {
+        {
+            .type = MESH_MESHD_WIRE_GREETING,
+            .greeting =
+                {
+                    .node_id = NODE_ID,
+                    .instance = 1,
+                    .name = "n7",
+                    .settled = true,
+                },
+        },
+        {
+            .type = MESH_MESHD_WIRE_DONE,
+            .done = {.generation = 1, .settled = true},
+        },
+    };
+    struct stand_in *stand_in = arg;
+    uint8_t data[MESH_MESHD_WIRE_PACKET_MAX];
+    size_t len;
+
+    if (stand_in->leaves)
+        close(accept(stand_in->listener, NULL, NULL));
+    stand_in->fd = accept(stand_in->listener, NULL, NULL);
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(mesh_meshd_wire_encode(&messages[i], data, &len), 0);
+        assert_int_equal(send(stand_in->fd, data, len, MSG_NOSIGNAL), len);
+    }
+    assert_true(recv(stand_in->fd, data, sizeof(data), 0) > 0);
+    return NULL;
+}
+
+static struct mesh_meshd_client *client_of(struct stand_in *stand_in)
+{
+    struct sockaddr_un sa;
+    socklen_t len = mesh_meshd_wire_address("", &sa);
+    struct mesh_meshd_client *client;
+
+    need_netns();
+    in_server(socket_close);
+    stand_in->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(stand_in->listener, (struct sockaddr *)&sa, len), 0);
+    assert_int_equal(listen(stand_in->listener, 4), 0);
+    assert_int_equal(
+        pthread_create(&stand_in->thread, NULL, stand_in_main, stand_in), 0);
+    client = client_make();
+    pthread_join(stand_in->thread, NULL);
+    return client;
+}
+
+static void stand_in_close(const struct stand_in *stand_in)
+{
+    close(stand_in->fd);
+    close(stand_in->listener);
+}
+
+static void one_that_leaves_is_no_error(void **state)
+{
+    struct stand_in stand_in = {.leaves = true};
+    struct mesh_meshd_client *client = client_of(&stand_in);
+
+    (void)state;
+    mesh_meshd_client_destroy(client);
+    stand_in_close(&stand_in);
+    assert_int_equal(log_capture.count[MESH_LOG_WARN], 0);
+}
+
+/* What a forked child has open must not keep the client awake. */
+static void child_does_not_matter(void **state)
+{
+    struct stand_in stand_in = {.leaves = false};
+    struct mesh_meshd_client *client = client_of(&stand_in);
+    struct pollfd pollfd = {
+        .fd = mesh_meshd_client_fd(client),
+        .events = POLLIN,
+    };
+    pid_t child = fork();
+    bool quiet = false;
+
+    (void)state;
+    stand_in_close(&stand_in);
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
+    /* That the child has closed its ends, too. */
+    assert_int_equal(poll(&pollfd, 1, WAIT_MS), 1);
+    assert_int_equal(mesh_meshd_client_process(client), -ENOTCONN);
+    /* Once a second it tries to connect again. */
+    for (unsigned i = 0; i < 20 && !quiet; i++) {
+        quiet = poll(&pollfd, 1, 0) == 0;
+        (void)mesh_meshd_client_process(client);
+    }
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    mesh_meshd_client_destroy(client);
+    assert_true(quiet);
+}
+
 static void one_serves(void **state)
 {
     struct mesh_client_server *second;
@@ -405,6 +515,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(slow_client_is_not_waited_for, start,
                                         stop),
         cmocka_unit_test_setup_teardown(restart_is_survived, start, stop),
+        cmocka_unit_test_setup_teardown(child_does_not_matter, start, stop),
+        cmocka_unit_test_setup_teardown(one_that_leaves_is_no_error, start,
+                                        stop),
         cmocka_unit_test_setup_teardown(one_serves, start, stop),
         cmocka_unit_test_setup_teardown(status_is_answered, start, stop),
     };
