@@ -215,7 +215,10 @@ def shared_key(net):
     with meshd.Watch(net) as watch:
         watch.wait_links(without, "with a key but for n1", limit=SETTLE_S,
                          nodes=rest)
-        watch.wait_links(set(), "n1 alone", limit=SETTLE_S, nodes=["n1"])
+        # What n1 has heard of the others before outlives their links to it.
+        watch.wait(lambda seen: not any(node == "n1" for link in seen.links
+                                        for node, _ in link),
+                   "n1 alone", limit=SETTLE_S, nodes=["n1"])
         for node in ("n1", "n2"):
             counters = meshd.status(net, node)
             refused = meshd.total(counters, "mesh_hellos_refused_total",
