@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "client_server.h"
+#include "client_server_impl.h"
 
 #include "clock.h"
-#include "daemon.h"
 #include "list.h"
-#include "log.h"
-#include "map_feed.h"
 #include "meshd_wire.h"
 
 #include <errno.h>
@@ -16,283 +13,11 @@
 #include <unistd.h>
 
 #define NS_PER_MS    UINT64_C(1000000)
-#define READS        16 /* of a client at a time */
+#define ACCEPTS      16 /* at a time */
 #define BACKLOG      128
 #define TELL_NS      (20 * NS_PER_MS)  /* changes within it are one */
 #define PAUSE_NS     (100 * NS_PER_MS) /* without descriptors or memory */
 #define LOG_EVERY_NS (10000 * NS_PER_MS)
-
-struct client {
-    struct mesh_loop_watch watch;
-    struct mesh_client_server *server; /* borrowed */
-    struct ucred cred;
-    bool greeted;
-    bool subscribed;
-    bool waits;          /* for room in its socket */
-    uint64_t version;    /* of the feed, told */
-    bool done;           /* DONE was told: with */
-    uint64_t generation; /* this one */
-    bool settled;        /* and this */
-    char *status;        /* owned; being told, NULL: none */
-    size_t status_len, status_at;
-    struct client *prev, *next;
-};
-
-struct mesh_client_server {
-    struct mesh_daemon *daemon; /* borrowed */
-    struct mesh_loop_watch listener;
-    struct mesh_loop_timer pause; /* no client is taken meanwhile */
-    struct mesh_loop_timer tell;
-    struct mesh_map_feed *feed; /* owned */
-    uint64_t fed;               /* generation that the feed has */
-    struct client *clients;     /* owned */
-    unsigned count;
-    uint64_t accepted, refused, malformed, slow;
-    struct mesh_log_limit limit;
-};
-
-/* Clients ----------------------------------------------------------------- */
-
-static void client_drop(struct client *client)
-{
-    struct mesh_client_server *server = client->server;
-
-    DL_DELETE(server->clients, client);
-    server->count--;
-    mesh_loop_unwatch(server->daemon->loop, &client->watch);
-    close(client->watch.fd);
-    free(client->status);
-    free(client);
-}
-
-/* 0, or -errno: -EAGAIN: no room now. */
-static int packet_send(int fd, const struct mesh_meshd_message *message)
-{
-    uint8_t data[MESH_MESHD_WIRE_PACKET_MAX];
-    size_t len;
-    int error = mesh_meshd_wire_encode(message, data, &len);
-
-    if (error != 0)
-        return error;
-    return send(fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 ? 0 : -errno;
-}
-
-/* Says why, if there is room for it. The caller closes. */
-static void refusal_send(int fd, const char *reason)
-{
-    struct mesh_meshd_message message = {.type = MESH_MESHD_WIRE_REFUSED};
-
-    snprintf(message.refused, sizeof(message.refused), "%s", reason);
-    (void)packet_send(fd, &message);
-}
-
-static int greeting_send(struct client *client)
-{
-    const struct mesh_daemon *daemon = client->server->daemon;
-    struct mesh_meshd_message message = {
-        .type = MESH_MESHD_WIRE_GREETING,
-        .greeting =
-            {
-                .node_id = daemon->node.id,
-                .instance = daemon->instance,
-                .generation = mesh_link_map_generation(daemon->map),
-                .flow_port = (uint16_t)daemon->settings.port,
-                .settled = daemon->settled,
-            },
-    };
-    int error;
-
-    memcpy(message.greeting.name, daemon->node.name, MESH_NODE_NAME_LEN);
-    error = packet_send(client->watch.fd, &message);
-    client->greeted = error == 0;
-    return error;
-}
-
-static int status_send(struct client *client)
-{
-    size_t left = client->status_len - client->status_at;
-    size_t len =
-        left < MESH_MESHD_WIRE_TEXT_MAX ? left : MESH_MESHD_WIRE_TEXT_MAX;
-    const struct mesh_meshd_message message = {
-        .type = MESH_MESHD_WIRE_STATUS,
-        .status =
-            {
-                .more = len < left,
-                .text = client->status + client->status_at,
-                .len = len,
-            },
-    };
-    int error = packet_send(client->watch.fd, &message);
-
-    if (error != 0)
-        return error;
-    client->status_at += len;
-    if (message.status.more)
-        return 0;
-    free(client->status);
-    client->status = NULL;
-    return 0;
-}
-
-static int change_send(struct client *client,
-                       const struct mesh_map_change *change)
-{
-    const struct mesh_map_record *record =
-        mesh_link_map_find(client->server->daemon->map, change->node_id);
-    uint8_t bytes[MESH_MAP_WIRE_RECORD_MAX];
-    struct mesh_meshd_message message = {.type = MESH_MESHD_WIRE_RECORD};
-    int error;
-
-    /* Gone since the feed looked: the feed says so next time, too. */
-    if (record == NULL || change->removed) {
-        message.type = MESH_MESHD_WIRE_REMOVED;
-        message.removed = change->node_id;
-    } else {
-        message.record.entry = (struct mesh_map_entry){
-            .node_id = record->node_id,
-            .instance = record->instance,
-            .sequence = record->sequence,
-        };
-        error = mesh_map_record_encode(record, bytes, &message.record.len);
-        if (error != 0)
-            return error;
-        message.record.bytes = bytes;
-    }
-    error = packet_send(client->watch.fd, &message);
-    if (error == 0)
-        client->version = change->version;
-    return error;
-}
-
-static int done_send(struct client *client)
-{
-    const struct mesh_client_server *server = client->server;
-    struct mesh_meshd_message message = {.type = MESH_MESHD_WIRE_DONE};
-    int error;
-
-    message.done.generation = server->fed;
-    message.done.settled = server->daemon->settled;
-    error = packet_send(client->watch.fd, &message);
-    if (error != 0)
-        return error;
-    client->done = true;
-    client->generation = message.done.generation;
-    client->settled = message.done.settled;
-    return 0;
-}
-
-/* One message. 1: there was none to send. */
-static int next_send(struct client *client)
-{
-    const struct mesh_client_server *server = client->server;
-    struct mesh_map_change change;
-
-    if (!client->greeted)
-        return greeting_send(client);
-    if (client->status != NULL)
-        return status_send(client);
-    if (!client->subscribed)
-        return 1;
-    if (mesh_map_feed_next(server->feed, client->version, &change))
-        return change_send(client, &change);
-    if (!client->done || client->generation != server->fed ||
-        client->settled != server->daemon->settled)
-        return done_send(client);
-    return 1;
-}
-
-/* All that there is room for. The client may be gone afterwards. */
-static void client_tell(struct client *client)
-{
-    struct mesh_client_server *server = client->server;
-    bool waits;
-    int error;
-
-    if (client->version != 0 &&
-        client->version < mesh_map_feed_forgotten(server->feed)) {
-        server->slow++;
-        mesh_warn("process %ld of user %lu has not read for too many changes "
-                  "of the map: SLOW_CLIENT",
-                  (long)client->cred.pid, (unsigned long)client->cred.uid);
-        client_drop(client);
-        return;
-    }
-    do {
-        error = next_send(client);
-    } while (error == 0);
-    if (error != 1 && error != -EAGAIN) {
-        client_drop(client);
-        return;
-    }
-    waits = error == -EAGAIN;
-    if (waits != client->waits)
-        mesh_loop_rewatch(server->daemon->loop, &client->watch,
-                          waits ? EPOLLIN | EPOLLOUT : EPOLLIN);
-    client->waits = waits;
-}
-
-static void feed_update(struct mesh_client_server *server)
-{
-    const struct mesh_link_map *map = server->daemon->map;
-    const struct mesh_map_record *const *records;
-    unsigned count;
-
-    if (server->fed == mesh_link_map_generation(map))
-        return;
-    records = mesh_link_map_records(map, &count);
-    /* Without memory: with the next change. */
-    if (mesh_map_feed_update(server->feed, records, count) == 0)
-        server->fed = mesh_link_map_generation(map);
-}
-
-/* 0 or -errno: it is to be dropped. */
-static int request_take(struct client *client, const uint8_t *data, size_t len)
-{
-    struct mesh_meshd_message message;
-    int error = mesh_meshd_wire_decode(data, len, &message);
-
-    if (error == -EPROTONOSUPPORT)
-        refusal_send(client->watch.fd,
-                     "VERSION: meshd is of another version than this process: "
-                     "restart meshd, or install the same version");
-    if (error == 0 && message.type == MESH_MESHD_WIRE_SUBSCRIBE) {
-        client->subscribed = true;
-        feed_update(client->server);
-        return 0;
-    }
-    if (error == 0 && message.type == MESH_MESHD_WIRE_ASK) {
-        /* One at a time; who asks again meanwhile gets one answer. */
-        if (client->status != NULL)
-            return 0;
-        client->status = mesh_daemon_status(client->server->daemon);
-        if (client->status == NULL)
-            return -ENOMEM;
-        client->status_len = strlen(client->status);
-        client->status_at = 0;
-        return 0;
-    }
-    client->server->malformed++;
-    return error != 0 ? error : -EPROTO;
-}
-
-static void client_ready(struct mesh_loop_watch *watch, uint32_t events)
-{
-    struct client *client = mesh_loop_owner(watch, struct client, watch);
-    uint8_t data[MESH_MESHD_WIRE_PACKET_MAX + 1];
-
-    (void)events;
-    for (unsigned i = 0; i < READS; i++) {
-        ssize_t len = recv(watch->fd, data, sizeof(data), MSG_DONTWAIT);
-
-        if (len < 0 && (errno == EAGAIN || errno == EINTR))
-            break;
-        if (len <= 0 || request_take(client, data, (size_t)len) != 0) {
-            client_drop(client);
-            return;
-        }
-    }
-    client_tell(client);
-}
 
 /* Listening --------------------------------------------------------------- */
 
@@ -300,7 +25,7 @@ static void client_ready(struct mesh_loop_watch *watch, uint32_t events)
 static bool place_is_free(const struct mesh_client_server *server, uid_t uid)
 {
     unsigned max = (unsigned)server->daemon->settings.max_clients;
-    const struct client *client;
+    const struct mesh_server_client *client;
     unsigned own = 0;
 
     if (server->count >= max)
@@ -324,7 +49,7 @@ static void client_refuse(struct mesh_client_server *server, int fd,
              "connected to meshd of node %s, and one user gets half of them",
              server->count, server->daemon->settings.max_clients,
              server->daemon->node.name);
-    refusal_send(fd, reason);
+    mesh_server_client_refuse(fd, reason);
     close(fd);
     if (mesh_log_limit_pass(&server->limit, mesh_clock_ns(), &suppressed))
         mesh_warn("process %ld of user %lu was refused: %s (%u more)",
@@ -334,7 +59,7 @@ static void client_refuse(struct mesh_client_server *server, int fd,
 
 static void client_add(struct mesh_client_server *server, int fd)
 {
-    struct client *client;
+    struct mesh_server_client *client;
     struct ucred cred = {0};
     socklen_t len = sizeof(cred);
 
@@ -354,7 +79,7 @@ static void client_add(struct mesh_client_server *server, int fd)
     client->server = server;
     client->cred = cred;
     client->watch.fd = fd;
-    client->watch.ready = client_ready;
+    client->watch.ready = mesh_server_client_ready;
     if (mesh_loop_watch(server->daemon->loop, &client->watch, EPOLLIN) != 0) {
         close(fd);
         free(client);
@@ -363,7 +88,7 @@ static void client_add(struct mesh_client_server *server, int fd)
     DL_APPEND(server->clients, client);
     server->count++;
     server->accepted++;
-    client_tell(client);
+    mesh_server_client_tell(client);
 }
 
 /* The client that waits would wake the loop again and again. */
@@ -392,7 +117,7 @@ static void listener_ready(struct mesh_loop_watch *watch, uint32_t events)
         mesh_loop_owner(watch, struct mesh_client_server, listener);
 
     (void)events;
-    for (unsigned i = 0; i < READS; i++) {
+    for (unsigned i = 0; i < ACCEPTS; i++) {
         int fd = accept4(watch->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd >= 0) {
@@ -452,22 +177,36 @@ static int listener_open(int *fd_p)
 
 /* All --------------------------------------------------------------------- */
 
+void mesh_client_server_feed(struct mesh_client_server *server)
+{
+    const struct mesh_link_map *map = server->daemon->map;
+    const struct mesh_map_record *const *records;
+    unsigned count;
+
+    if (server->fed == mesh_link_map_generation(map))
+        return;
+    records = mesh_link_map_records(map, &count);
+    /* Without memory: with the next change. */
+    if (mesh_map_feed_update(server->feed, records, count) == 0)
+        server->fed = mesh_link_map_generation(map);
+}
+
 static void tell_fire(struct mesh_loop_timer *timer)
 {
     struct mesh_client_server *server =
         mesh_loop_owner(timer, struct mesh_client_server, tell);
-    struct client *client, *next;
+    struct mesh_server_client *client, *next;
 
-    feed_update(server);
+    mesh_client_server_feed(server);
     DL_FOREACH_SAFE (server->clients, client, next) {
         if (client->subscribed)
-            client_tell(client);
+            mesh_server_client_tell(client);
     }
 }
 
 void mesh_client_server_changed(struct mesh_client_server *server)
 {
-    const struct client *client;
+    const struct mesh_server_client *client;
 
     if (server->tell.prev != NULL)
         return;
@@ -514,7 +253,7 @@ err_free:
 
 void mesh_client_server_destroy(struct mesh_client_server *server)
 {
-    struct client *client, *next;
+    struct mesh_server_client *client, *next;
 
     if (server == NULL)
         return;
@@ -523,7 +262,7 @@ void mesh_client_server_destroy(struct mesh_client_server *server)
     mesh_loop_timer_clear(server->daemon->loop, &server->pause);
     close(server->listener.fd);
     DL_FOREACH_SAFE (server->clients, client, next)
-        client_drop(client);
+        mesh_server_client_drop(client);
     mesh_map_feed_destroy(server->feed);
     free(server);
 }

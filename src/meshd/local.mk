@@ -8,6 +8,7 @@ libmeshd_la_SOURCES = \
 	src/meshd/change_watch.h \
 	src/meshd/client_server.c \
 	src/meshd/client_server.h \
+	src/meshd/client_server_impl.h \
 	src/meshd/daemon.c \
 	src/meshd/daemon.h \
 	src/meshd/daemon_lane.c \
@@ -48,7 +49,8 @@ libmeshd_la_SOURCES = \
 	src/meshd/relay_settings.h \
 	src/meshd/relay_setup.c \
 	src/meshd/relay_sock.c \
-	src/meshd/relay_status.c
+	src/meshd/relay_status.c \
+	src/meshd/server_client.c
 libmeshd_la_LIBADD = libmeshcommon.la
 
 src_meshd_meshd_SOURCES = src/meshd/main.c
