@@ -20,6 +20,7 @@ CLONE_NEWNET = 0x40000000
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 WIRE_MTU = 9000
+BRIDGE_MAC = "52:54:00:ff:ff:fe"  # of those that have an address
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -110,7 +111,10 @@ class Script:
             "mcast_snooping 0 group_fwd_mask 0xfff8",
             f"link set {name} addrgenmode none"]
         if address:
-            self.lines.append(f"address add {address} dev {name}")
+            # Without one of its own a bridge takes a port's hardware address
+            # and another when that port leaves: nobody finds it then.
+            self.lines += [f"link set {name} address {BRIDGE_MAC}",
+                           f"address add {address} dev {name}"]
         self.lines.append(f"link set {name} up")
 
     def tap(self, name, bridge, mtu):

@@ -11,7 +11,8 @@ sys.path.insert(0, os.fspath(pathlib.Path(__file__).resolve().parents[2]
                              / "contrib"))
 
 # pylint: disable=wrong-import-position
-from lab import counters, guest, mounts, nsnode, swverbs, topology  # noqa: E402
+from lab import counters, guest, mounts, net, nsnode, swverbs  # noqa: E402
+from lab import topology  # noqa: E402
 
 SPEC = {
     "id": "x", "title": "three nodes",
@@ -69,6 +70,12 @@ class Wires(unittest.TestCase):
     def test_only_cables_with_a_small_end_are_narrow(self):
         self.assertEqual(swverbs.narrow_lanes(topo()),
                          {"n1": {"a0", "b0"}, "n2": {"a0"}, "n3": set()})
+
+    def test_a_bridge_with_an_address_keeps_its_own_mac(self):
+        """Else it changes when the port leaves that it had it from."""
+        script = net.Script()
+        script.bridge("mgmt", 1500, "10.99.0.254/24")
+        self.assertIn(f"link set mgmt address {net.BRIDGE_MAC}", script.lines)
 
     def test_names_fit_the_kernel(self):
         plan = topology.Topology({
