@@ -268,7 +268,9 @@ def hostile_bytes(net):
     with meshd.Watch(net) as watch:
         watch.wait_links(everything, "after the flood", limit=SETTLE_S)
     flooded, local = meshd.status(net, "n1"), meshd.status(net, "n2")
-    for reason in ("MALFORMED", "LIMIT_RATE"):
+    # An emulated processor does not flood anybody.
+    rate = ["LIMIT_RATE"] if lab.FABRIC == "swverbs" else []
+    for reason in ["MALFORMED", *rate]:
         lab.check(meshd.total(flooded, "mesh_hellos_refused_total", lane=far,
                               reason=reason) > 0,
                   f"{reason} is not counted", str(flooded))
@@ -317,7 +319,7 @@ def sixty_four(net):
 
 
 def main():
-    """All; the large ring on namespaces only."""
+    """All; large meshes on namespaces only, where they are up at once."""
     groups = [
         ("ring4", [map_is_right, cable_pulled_and_put_back, silent_node,
                    restarted, restarted_at_once, address_comes_and_goes,
@@ -325,14 +327,16 @@ def main():
                    one_per_node, starts_by_itself_and_leaves,
                    cannot_be_started, other_users_meshd, without_ipv6,
                    hostile_bytes, limits_are_named, shared_key]),
-        ("line6", [map_is_right, node_joins]),
-        ("ring8", [map_is_right, cable_pulled_and_put_back]),
-        (f"{PLANS}#P01", [map_is_right, cable_pulled_and_put_back]),
         (f"{PLANS}#P02", [map_is_right]),
         (f"{PLANS}#P09", [map_is_right]),
     ]
     if lab.FABRIC == "swverbs":
-        groups.append(("ring64", [sixty_four]))
+        groups += [
+            ("line6", [map_is_right, node_joins]),
+            ("ring8", [map_is_right, cable_pulled_and_put_back]),
+            (f"{PLANS}#P01", [map_is_right, cable_pulled_and_put_back]),
+            ("ring64", [sixty_four]),
+        ]
     lab.main(groups)
 
 
