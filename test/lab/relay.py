@@ -244,7 +244,11 @@ def target_killed(net):
     _named(text, f"the process on node {net.nodes()[-1]} went away")
 
 
-if __name__ == "__main__":
+def main():
+    """Runs the tests of this file."""
+    if not lab.THOROUGH:
+        lab.main([("line3", [all_kinds, forwarding_off_in_kernel])])
+        return
     lab.main([
         ("line3", [all_kinds, forwarding_off_in_kernel]),
         ("line4", [all_kinds, slow_receiver, limit_of_flows, many_connects,
@@ -253,3 +257,7 @@ if __name__ == "__main__":
         # Seven machines are too many to emulate.
         *([("line7", [all_kinds])] if QUICK else []),
     ])
+
+
+if __name__ == "__main__":
+    main()

@@ -166,6 +166,8 @@ ON_MACHINES = ("P02", "P05", "P11", "names")
 
 def _groups():
     both = [every_pair, every_pair_link_local]
+    if not lab.THOROUGH:
+        return [(f"{FILE}#odd", [every_command]), (f"{FILE}#P11", both)]
     if lab.FABRIC == "vm":
         names = [f"{FILE}#{plan}" for plan in ON_MACHINES]
     else:
