@@ -290,7 +290,7 @@ static void settling_is_waited_for(void **state)
 static void clients_are_limited(void **state)
 {
     struct mesh_meshd_client *client;
-    char reason[1100];
+    char reason[LOG_CAPTURE_LEN];
 
     (void)state;
     need_netns();
@@ -298,7 +298,7 @@ static void clients_are_limited(void **state)
     assert_int_equal(
         mesh_meshd_client_create(MESH_MESHD_RUNNING, WAIT_MS, &client),
         -ECONNREFUSED);
-    memcpy(reason, log_capture.last[MESH_LOG_WARN], sizeof(reason));
+    log_capture_last(MESH_LOG_WARN, reason);
     assert_non_null(strstr(reason, "LIMIT_CLIENTS"));
 }
 
@@ -434,11 +434,12 @@ static void one_that_leaves_is_no_error(void **state)
 {
     struct stand_in stand_in = {.leaves = true};
     struct mesh_meshd_client *client = client_of(&stand_in);
+    char text[LOG_CAPTURE_LEN];
 
     (void)state;
     mesh_meshd_client_destroy(client);
     stand_in_close(&stand_in);
-    assert_int_equal(log_capture.count[MESH_LOG_WARN], 0);
+    assert_int_equal(log_capture_last(MESH_LOG_WARN, text), 0);
 }
 
 /* What a forked child has open must not keep the client awake. */
@@ -477,11 +478,13 @@ static void one_serves(void **state)
 {
     struct mesh_client_server *second;
     struct mesh_meshd_client *client;
+    char reason[LOG_CAPTURE_LEN];
 
     (void)state;
     need_netns();
     assert_int_equal(mesh_client_server_create(server, &second), -EADDRINUSE);
-    assert_non_null(strstr(log_capture.last[MESH_LOG_ERROR], "is served by"));
+    log_capture_last(MESH_LOG_ERROR, reason);
+    assert_non_null(strstr(reason, "is served by"));
     in_server(socket_close);
     assert_int_equal(
         mesh_meshd_client_create(MESH_MESHD_RUNNING, WAIT_MS, &client),
