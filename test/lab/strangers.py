@@ -19,10 +19,11 @@ import threading
 import time
 
 MAGIC = 0x4d4f4f42
-VERSION = 1
+VERSION = 2
 HEADER = struct.Struct(">IHBBI")
 HELLO, CHALLENGE, REQUEST, READY, REFUSE = 1, 2, 3, 5, 6
 NODE_LEN, LANE_LEN, PROOF_LEN = 64, 88, 32
+DIRECT = struct.pack(">BHI", 0, 0, 0)  # not relayed: no window, no chunk
 PATIENCE_S = 40
 FLOOD = 500
 
@@ -45,7 +46,7 @@ def request():
             + struct.pack(">BBHII", 2, 1, 1024, 17, 99)
             + b"lane".ljust(LANE_LEN, b"\0"))
     body = (struct.pack(">QQ", 1, 2) + b"stranger".ljust(NODE_LEN, b"\0")
-            + b"\1\0" + rail + os.urandom(PROOF_LEN))
+            + DIRECT + b"\1\0" + rail + os.urandom(PROOF_LEN))
     return frame(REQUEST, body)
 
 
@@ -134,7 +135,7 @@ def trickle(client, ids):
 KINDS = {
     "random": lambda c, ids: c.send(os.urandom(200)),
     "magic": lambda c, ids: c.send(hello(*ids, magic=MAGIC ^ 1)),
-    "version": lambda c, ids: c.send(hello(*ids, version=2)),
+    "version": lambda c, ids: c.send(hello(*ids, version=VERSION + 1)),
     "oversized": lambda c, ids: c.send(hello(*ids, length=0xffffffff)),
     "undersized": lambda c, ids: c.send(hello(*ids, length=3)),
     "type": lambda c, ids: c.send(frame(READY, os.urandom(PROOF_LEN))),
