@@ -125,6 +125,9 @@ static int spawn(const char *path, pid_t *pid_p)
     char **env, *preload;
     int error;
 
+    /* Where vfork() is none, as under valgrind, posix_spawn() does not tell. */
+    if (access(path, X_OK) != 0)
+        return -errno;
     env = environment_make(&preload);
     if (env == NULL)
         return -ENOMEM;
