@@ -354,6 +354,33 @@ int mesh_lane_discover(const char *filter, struct mesh_lane **lanes_p,
     return 0;
 }
 
+int mesh_lane_addr_facing(const struct mesh_lane *lane,
+                          const union ibv_gid *gid, struct mesh_addr *local_p,
+                          struct mesh_addr *remote_p)
+{
+    const struct mesh_addr *best = NULL;
+    struct mesh_addr remote;
+
+    mesh_addr_from_gid(gid, &remote);
+    for (unsigned i = 0; i < lane->addr_count; i++) {
+        const struct mesh_addr *addr = &lane->addrs[i];
+
+        if (addr->family != remote.family)
+            continue;
+        remote.prefix_len = addr->prefix_len;
+        if (best == NULL || mesh_addr_same_prefix(addr, &remote))
+            best = addr;
+        if (mesh_addr_same_prefix(addr, &remote))
+            break;
+    }
+    if (best == NULL)
+        return -EAFNOSUPPORT;
+    remote.prefix_len = best->prefix_len;
+    *local_p = *best;
+    *remote_p = remote;
+    return 0;
+}
+
 char *mesh_lane_label(const struct mesh_lane *lane,
                       char text[MESH_LANE_LABEL_LEN])
 {

@@ -53,6 +53,15 @@ struct mesh_lane {
 int mesh_lane_discover(const char *filter, struct mesh_lane **lanes_p,
                        unsigned *count_p);
 
+/*
+ * Which of the lane's addresses a peer with that GID means: one in its subnet,
+ * else one of its family.  *remote_p is the peer's, with the same prefix
+ * length.  -EAFNOSUPPORT: the lane has none of the family.
+ */
+int mesh_lane_addr_facing(const struct mesh_lane *lane,
+                          const union ibv_gid *gid, struct mesh_addr *local_p,
+                          struct mesh_addr *remote_p);
+
 /* "rxe0:1 (eth1)" */
 #define MESH_LANE_LABEL_LEN (MESH_LANE_NAME_LEN + IF_NAMESIZE + 8)
 char *mesh_lane_label(const struct mesh_lane *lane,

@@ -65,6 +65,8 @@ libmeshcommon_la_SOURCES = \
 	src/common/oob_watch.c \
 	src/common/oob_wire.c \
 	src/common/oob_wire.h \
+	src/common/peer_path.c \
+	src/common/peer_path.h \
 	src/common/pool.c \
 	src/common/pool.h \
 	src/common/qp.c \

@@ -213,33 +213,6 @@ static int find_device(const struct mesh_nccl_fabric *fabric, unsigned lane)
     return -ENODEV;
 }
 
-/* Which of the lane's addresses is meant: the one in the peer's subnet, or the
- * same on one node. */
-static int choose_addr(const struct mesh_lane *lane, const union ibv_gid *gid,
-                       struct mesh_nccl_rail *rail)
-{
-    struct mesh_addr remote;
-    unsigned best = lane->addr_count;
-
-    mesh_addr_from_gid(gid, &remote);
-    for (unsigned i = 0; i < lane->addr_count; i++) {
-        if (lane->addrs[i].family != remote.family)
-            continue;
-        remote.prefix_len = lane->addrs[i].prefix_len;
-        if (mesh_addr_same_prefix(&lane->addrs[i], &remote)) {
-            best = i;
-            break;
-        }
-        if (best == lane->addr_count)
-            best = i;
-    }
-    if (best == lane->addr_count)
-        return -EAFNOSUPPORT;
-    rail->local_addr = lane->addrs[best];
-    rail->remote_addr = remote;
-    return 0;
-}
-
 static int answer_rails(struct mesh_nccl_comm *comm,
                         const struct mesh_oob_hello *peer,
                         const struct call_info *info,
@@ -249,8 +222,10 @@ static int answer_rails(struct mesh_nccl_comm *comm,
         struct mesh_nccl_rail *rail = &comm->rails[i];
         int device = find_device(comm->fabric, info->rails[i].lane);
 
-        if (device < 0 || choose_addr(comm->fabric->devices[device].lane,
-                                      &peer->rails[i].gid, rail) != 0) {
+        if (device < 0 ||
+            mesh_lane_addr_facing(comm->fabric->devices[device].lane,
+                                  &peer->rails[i].gid, &rail->local_addr,
+                                  &rail->remote_addr) != 0) {
             snprintf(reason, MESH_OOB_REASON_LEN,
                      "lane %u is not in use on node %s, or has no address "
                      "of the peer's family",

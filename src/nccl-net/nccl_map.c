@@ -2,7 +2,7 @@
 #include "nccl_map.h"
 
 #include "common/log.h"
-#include "common/meshd_client.h"
+#include "common/peer_path.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -37,10 +37,8 @@ struct ends {
     struct mesh_map_record *peer; /* owned */
     struct mesh_route_path paths[MAX_PATHS];
     unsigned path_count;
-    bool back; /* paths lead from the peer to us */
 };
 
-/* Both ends ask from the node with the smaller id, so that they agree. */
 static int ends_find(struct mesh_meshd_client *client,
                      struct mesh_nccl_comm *comm, struct ends *ends_p,
                      char *reason)
@@ -62,10 +60,8 @@ static int ends_find(struct mesh_meshd_client *client,
     }
     snprintf(comm->peer.name, sizeof(comm->peer.name), "%s",
              ends_p->peer->name);
-    ends_p->back = self.node_id > peer;
-    ret = mesh_meshd_client_find(client, ends_p->back ? peer : self.node_id,
-                                 ends_p->back ? self.node_id : peer,
-                                 ends_p->paths, MAX_PATHS, &ends_p->path_count);
+    ret = mesh_peer_path_find(client, self.node_id, peer, ends_p->paths,
+                              MAX_PATHS, &ends_p->path_count);
     if (ret == 0 && ends_p->path_count > 0)
         return 0;
     snprintf(reason, MESH_QP_ERROR_LEN,
@@ -133,29 +129,7 @@ static void find_direct(struct mesh_nccl_comm *comm, const struct ends *ends)
     for (unsigned i = 0; i < hop->rail_count; i++) {
         const struct mesh_route_rail *rail = &hop->rails[i];
 
-        add_direct(comm, ends, ends->back ? rail->remote : rail->local,
-                   ends->back ? rail->local : rail->remote);
-    }
-}
-
-/* The path as the exchange wants it, with the first rail of each hop. */
-static void path_set(const struct ends *ends,
-                     const struct mesh_route_path *route,
-                     struct mesh_oob_path *path_p)
-{
-    path_p->source = ends->self->node_id;
-    path_p->hop_count = route->hops;
-    for (unsigned i = 0; i < route->hops; i++) {
-        unsigned at = ends->back ? route->hops - 1 - i : i;
-        const struct mesh_route_rail *rail = &route->lanes[at].rails[0];
-        struct mesh_oob_hop *hop = &path_p->hops[i];
-
-        hop->lane = ends->back ? rail->remote : rail->local;
-        hop->remote_lane = ends->back ? rail->local : rail->remote;
-        if (i + 1 == route->hops)
-            hop->node_id = ends->peer->node_id;
-        else
-            hop->node_id = route->via[ends->back ? at - 1 : at];
+        add_direct(comm, ends, rail->local, rail->remote);
     }
 }
 
@@ -205,7 +179,8 @@ static void find_relayed(struct mesh_meshd_client *client,
         unsigned number =
             (comm->handle.listener + comm->tries + i) % ends->path_count;
 
-        path_set(ends, &ends->paths[number], path_p);
+        mesh_peer_path_to_oob(&ends->paths[number], ends->self->node_id,
+                              ends->peer->node_id, path_p);
         if (add_relayed(client, comm, ends, path_p))
             return;
     }

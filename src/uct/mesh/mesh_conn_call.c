@@ -228,33 +228,6 @@ static void on_closed(void *arg, int error, const char *reason)
     mesh_oob_channel_close(channel);
 }
 
-/* Which of the lane's addresses is meant: the one in the peer's subnet. */
-static int choose_local_addr(uct_mesh_conn_t *conn,
-                             const struct mesh_oob_hello *peer)
-{
-    const struct mesh_lane *lane = &conn->iface->lane;
-    struct mesh_addr remote;
-    unsigned best = lane->addr_count;
-
-    mesh_addr_from_gid(&peer->rails[0].gid, &remote);
-    for (unsigned i = 0; i < lane->addr_count; i++) {
-        if (lane->addrs[i].family != remote.family)
-            continue;
-        remote.prefix_len = lane->addrs[i].prefix_len;
-        if (mesh_addr_same_prefix(&lane->addrs[i], &remote)) {
-            best = i;
-            break;
-        }
-        if (best == lane->addr_count)
-            best = i;
-    }
-    if (best == lane->addr_count)
-        return -EAFNOSUPPORT;
-    conn->local_addr = lane->addrs[best];
-    conn->remote_addr = remote;
-    return 0;
-}
-
 static int answer(uct_mesh_conn_t *conn, const struct mesh_oob_hello *peer,
                   char reason[MESH_OOB_REASON_LEN])
 {
@@ -262,7 +235,8 @@ static int answer(uct_mesh_conn_t *conn, const struct mesh_oob_hello *peer,
 
     if (ret != 0)
         return ret;
-    ret = choose_local_addr(conn, peer);
+    ret = mesh_lane_addr_facing(&conn->iface->lane, &peer->rails[0].gid,
+                                &conn->local_addr, &conn->remote_addr);
     if (ret == 0) {
         drop_qp(conn);
         ret = uct_mesh_conn_qp_create(conn);

@@ -5,7 +5,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/meshd_client.h"
+#include "common/peer_path.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -188,40 +188,15 @@ static bool ends_find(const struct mesh_lane *lane,
     return false;
 }
 
-/* The best paths, from the node with the smaller id. */
 static unsigned find_paths(const struct ends *ends,
-                           struct mesh_route_path *paths, bool *back_p)
+                           struct mesh_route_path *paths)
 {
-    uint64_t self = ends->self->node_id, peer = ends->peer->node_id;
     unsigned count = 0;
 
-    *back_p = self > peer;
-    if (mesh_meshd_client_find(client, *back_p ? peer : self,
-                               *back_p ? self : peer, paths, UCT_MESH_MAP_PATHS,
-                               &count) != 0)
+    if (mesh_peer_path_find(client, ends->self->node_id, ends->peer->node_id,
+                            paths, UCT_MESH_MAP_PATHS, &count) != 0)
         return 0;
     return count;
-}
-
-void uct_mesh_map_path_set(const struct mesh_route_path *route, uint64_t from,
-                           uint64_t to, bool back, struct mesh_oob_path *path_p)
-{
-    unsigned hops = route->hops;
-
-    path_p->source = back ? to : from;
-    path_p->hop_count = hops;
-    for (unsigned i = 0; i < hops; i++) {
-        unsigned at = back ? hops - 1 - i : i;
-        const struct mesh_route_rail *rail = &route->lanes[at].rails[0];
-        struct mesh_oob_hop *hop = &path_p->hops[i];
-
-        hop->lane = back ? rail->remote : rail->local;
-        hop->remote_lane = back ? rail->local : rail->remote;
-        if (i == hops - 1)
-            hop->node_id = back ? from : to;
-        else
-            hop->node_id = route->via[back ? at - 1 : at];
-    }
 }
 
 static bool is_rail(const struct mesh_route_hop *hop, uint8_t local,
@@ -239,18 +214,15 @@ judge_direct(const struct ends *ends, struct uct_mesh_way *way_p, char *reason)
 {
     struct mesh_route_path paths[UCT_MESH_MAP_PATHS];
     uint8_t own = ends->lane->index, other = ends->remote_lane->index;
-    unsigned count;
-    bool back;
+    unsigned count = find_paths(ends, paths);
 
-    count = find_paths(ends, paths, &back);
     if (count == 0) {
         /* A meshd that just went, or one that still looks around. */
         snprintf(reason, UCT_MESH_MAP_REASON_LEN,
                  "meshd knows no path to node %s", ends->peer->name);
         return UCT_MESH_MAP_UNKNOWN;
     }
-    if (paths[0].hops == 1 &&
-        is_rail(&paths[0].lanes[0], back ? other : own, back ? own : other) &&
+    if (paths[0].hops == 1 && is_rail(&paths[0].lanes[0], own, other) &&
         mesh_lane_info_pick(ends->lane, ends->remote_lane, &way_p->local,
                             &way_p->remote))
         return UCT_MESH_MAP_YES;
@@ -311,19 +283,16 @@ judge_relayed(const struct ends *ends, struct uct_mesh_way *way_p, char *reason)
 {
     struct mesh_route_path paths[UCT_MESH_MAP_PATHS];
     struct mesh_oob_path *path = &way_p->path;
-    unsigned count;
-    bool back;
+    unsigned count = find_paths(ends, paths);
 
-    count = find_paths(ends, paths, &back);
     if (count > 0 && paths[0].hops == 1) {
         snprintf(reason, UCT_MESH_MAP_REASON_LEN,
                  "a cable joins the nodes, relays are not for them");
         return UCT_MESH_MAP_NO;
     }
     for (unsigned i = 0; i < count; i++) {
-        uct_mesh_map_path_set(
-            &paths[i], back ? ends->peer->node_id : ends->self->node_id,
-            back ? ends->self->node_id : ends->peer->node_id, back, path);
+        mesh_peer_path_to_oob(&paths[i], ends->self->node_id,
+                              ends->peer->node_id, path);
         if (path->hops[0].lane == ends->lane->index &&
             path->hops[path->hop_count - 1].remote_lane ==
                 ends->remote_lane->index &&

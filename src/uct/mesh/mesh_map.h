@@ -71,10 +71,4 @@ enum uct_mesh_map_answer uct_mesh_map_relayed(
     const struct mesh_lane *lane, const struct uct_mesh_address *remote,
     struct uct_mesh_way *way_p, char reason[UCT_MESH_MAP_REASON_LEN]);
 
-/* Writes a path as the node at its other end sees it, if back is set, as what
- * the exchange wants: the first rail of each hop. */
-void uct_mesh_map_path_set(const struct mesh_route_path *route, uint64_t from,
-                           uint64_t to, bool back,
-                           struct mesh_oob_path *path_p);
-
 #endif
