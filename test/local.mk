@@ -37,7 +37,10 @@ unit_tests = \
 	test/unit/test_node \
 	test/unit/test_node_settings \
 	test/unit/test_oob \
+	test/unit/test_oob_close \
+	test/unit/test_oob_engine \
 	test/unit/test_oob_fsm \
+	test/unit/test_oob_strangers \
 	test/unit/test_oob_wire \
 	test/unit/test_pool \
 	test/unit/test_qp \
@@ -67,6 +70,12 @@ FAKE_VERBS_WRAP = $(AM_LDFLAGS) \
 	-Wl,--wrap=_ibv_query_gid_table \
 	-Wl,--wrap=ibv_modify_qp
 EXTRA_DIST += test/unit/log_capture.h test/unit/netns.h test/unit/oob_sample.h
+oob_fixture = test/unit/oob_fixture.c test/unit/oob_fixture.h
+test_unit_test_oob_SOURCES = test/unit/test_oob.c $(oob_fixture)
+test_unit_test_oob_close_SOURCES = test/unit/test_oob_close.c $(oob_fixture)
+test_unit_test_oob_engine_SOURCES = test/unit/test_oob_engine.c $(oob_fixture)
+test_unit_test_oob_strangers_SOURCES = test/unit/test_oob_strangers.c \
+	$(oob_fixture)
 test_unit_test_gid_SOURCES = test/unit/test_gid.c $(fake_verbs)
 test_unit_test_gid_LDFLAGS = $(FAKE_VERBS_WRAP)
 test_unit_test_lane_SOURCES = test/unit/test_lane.c $(fake_verbs)
