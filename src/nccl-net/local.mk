@@ -42,6 +42,7 @@ libnccl_net_mesh_la_SOURCES = \
 	src/nccl-net/nccl_tcp.h \
 	src/nccl-net/nccl_tcp_addr.c \
 	src/nccl-net/nccl_tcp_setup.c \
+	src/nccl-net/nccl_transport.c \
 	src/nccl-net/nccl_transport.h
 # nodelete: NCCL unloads it after the last communicator; threads of libraries
 # below it, and its own, would then run code that is gone.

@@ -112,22 +112,6 @@ static struct mesh_nccl_comm *take_accepted(struct mesh_nccl_listener *listener)
     return comm;
 }
 
-static int check_accept_time(struct mesh_nccl_listener *listener)
-{
-    const unsigned limit =
-        (unsigned)listener->fabric->state->settings.accept_timeout_sec;
-
-    if (listener->asked_ns == 0)
-        listener->asked_ns = mesh_clock_ns();
-    if (mesh_clock_ns() - listener->asked_ns < limit * 1000000000ull)
-        return 0;
-    mesh_error("no rank has connected within %u s: see the logs of the other "
-               "ranks for the cause; NCCL_MESH_ACCEPT_TIMEOUT_SEC sets the "
-               "limit",
-               limit);
-    return -ETIMEDOUT;
-}
-
 /* From now on the comm is NCCL's and counts as a user of the fabric. */
 static int hand_out(struct mesh_nccl_comm *comm,
                     struct mesh_nccl_object **comm_p)
@@ -157,7 +141,7 @@ static int rdma_accept(struct mesh_nccl_object *object,
             return hand_out(comm, comm_p);
         mesh_nccl_comm_destroy(comm); /* its peer tries again, or says why */
     }
-    return check_accept_time(listener);
+    return mesh_nccl_transport_accept_wait(&listener->asked_ns);
 }
 
 /* Connecting ----------------------------------------------------------------
@@ -288,35 +272,6 @@ int mesh_nccl_rdma_gone(struct mesh_nccl_comm *comm)
     return atomic_load(&comm->error);
 }
 
-/* Host memory needs none. */
-static int rdma_flush(struct mesh_nccl_object *comm, unsigned count,
-                      void **data, int *sizes, void **mrs,
-                      struct mesh_nccl_object **request_p)
-{
-    (void)comm;
-    (void)count;
-    (void)data;
-    (void)sizes;
-    (void)mrs;
-    *request_p = NULL;
-    return 0;
-}
-
-static void give_sizes(const struct mesh_nccl_request *request, int *sizes_p)
-{
-    uint64_t sum = 0;
-
-    for (unsigned i = 0; i < request->count; i++) {
-        sum += request->sizes[i];
-        if (sizes_p != NULL)
-            sizes_p[i] = (int)request->sizes[i];
-    }
-    if (request->comm->sender)
-        return;
-    mesh_nccl_metrics_add(MESH_NCCL_METRIC_RECVS, request->count);
-    mesh_nccl_metrics_add(MESH_NCCL_METRIC_RECEIVED_BYTES, sum);
-}
-
 static int rdma_test(struct mesh_nccl_object *object, bool *done_p,
                      int *sizes_p)
 {
@@ -329,7 +284,8 @@ static int rdma_test(struct mesh_nccl_object *object, bool *done_p,
         mesh_nccl_comm_progress(comm);
     *done_p = request->done;
     if (request->done) {
-        give_sizes(request, sizes_p);
+        mesh_nccl_transport_sizes_give(request->sizes, request->count,
+                                       comm->sender, sizes_p);
         request->used = false;
     } else {
         ret = atomic_load(&comm->error);
@@ -357,7 +313,6 @@ const struct mesh_nccl_transport mesh_nccl_rdma = {
     .dereg = rdma_dereg,
     .send = mesh_nccl_rdma_send,
     .recv = mesh_nccl_rdma_recv,
-    .flush = rdma_flush,
     .test = rdma_test,
     .comm_close = rdma_comm_close,
 };

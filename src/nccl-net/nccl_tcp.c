@@ -292,22 +292,6 @@ static int tcp_recv(struct mesh_nccl_object *object, unsigned count,
     return ret;
 }
 
-static void give_sizes(const struct mesh_nccl_tcp_request *request,
-                       int *sizes_p)
-{
-    uint64_t sum = 0;
-
-    for (unsigned i = 0; i < request->count; i++) {
-        sum += request->sizes[i];
-        if (sizes_p != NULL)
-            sizes_p[i] = (int)request->sizes[i];
-    }
-    if (request->comm->sender)
-        return;
-    mesh_nccl_metrics_add(MESH_NCCL_METRIC_RECVS, request->count);
-    mesh_nccl_metrics_add(MESH_NCCL_METRIC_RECEIVED_BYTES, sum);
-}
-
 static int tcp_test(struct mesh_nccl_object *object, bool *done_p, int *sizes_p)
 {
     struct mesh_nccl_tcp_request *request =
@@ -320,26 +304,14 @@ static int tcp_test(struct mesh_nccl_object *object, bool *done_p, int *sizes_p)
         progress(comm);
     *done_p = request->done;
     if (request->done) {
-        give_sizes(request, sizes_p);
+        mesh_nccl_transport_sizes_give(request->sizes, request->count,
+                                       comm->sender, sizes_p);
         request->used = false;
     } else {
         ret = comm->error;
     }
     pthread_mutex_unlock(&comm->lock);
     return ret;
-}
-
-static int tcp_flush(struct mesh_nccl_object *comm, unsigned count, void **data,
-                     int *sizes, void **mrs,
-                     struct mesh_nccl_object **request_p)
-{
-    (void)comm;
-    (void)count;
-    (void)data;
-    (void)sizes;
-    (void)mrs;
-    *request_p = NULL;
-    return 0;
 }
 
 /* There is nothing to register, but NCCL wants a handle. */
@@ -371,7 +343,6 @@ const struct mesh_nccl_transport mesh_nccl_tcp = {
     .dereg = tcp_dereg,
     .send = tcp_send,
     .recv = tcp_recv,
-    .flush = tcp_flush,
     .test = tcp_test,
     .comm_close = tcp_comm_close,
 };

@@ -294,8 +294,6 @@ int mesh_nccl_tcp_accept(struct mesh_nccl_object *object,
 {
     struct mesh_nccl_tcp_listener *listener =
         (struct mesh_nccl_tcp_listener *)object;
-    const unsigned limit =
-        (unsigned)mesh_nccl_state()->settings.accept_timeout_sec;
     struct mesh_nccl_tcp_comm *comm, *next;
 
     *comm_p = NULL;
@@ -315,15 +313,7 @@ int mesh_nccl_tcp_accept(struct mesh_nccl_object *object,
                   strerror(-ret));
         mesh_nccl_tcp_comm_destroy(comm);
     }
-    if (listener->asked_ns == 0)
-        listener->asked_ns = mesh_clock_ns();
-    if (mesh_clock_ns() - listener->asked_ns < limit * 1000000000ull)
-        return 0;
-    mesh_error("no rank has connected within %u s: see the logs of the other "
-               "ranks for the cause; NCCL_MESH_ACCEPT_TIMEOUT_SEC sets the "
-               "limit",
-               limit);
-    return -ETIMEDOUT;
+    return mesh_nccl_transport_accept_wait(&listener->asked_ns);
 }
 
 /* Connecting ----------------------------------------------------------------

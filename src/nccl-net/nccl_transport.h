@@ -50,8 +50,6 @@ struct mesh_nccl_transport {
     int (*recv)(struct mesh_nccl_object *comm, unsigned count, void **data,
                 const size_t *sizes, const int *tags, void **mrs,
                 struct mesh_nccl_object **request_p);
-    int (*flush)(struct mesh_nccl_object *comm, unsigned count, void **data,
-                 int *sizes, void **mrs, struct mesh_nccl_object **request_p);
     /* sizes_p may be NULL. A request that is done is gone. */
     int (*test)(struct mesh_nccl_object *request, bool *done_p, int *sizes_p);
     void (*comm_close)(struct mesh_nccl_object *comm);
@@ -59,5 +57,17 @@ struct mesh_nccl_transport {
 
 extern const struct mesh_nccl_transport mesh_nccl_rdma;
 extern const struct mesh_nccl_transport mesh_nccl_tcp;
+
+/* What both do alike. */
+
+/* For an accept that has nothing to hand out: *asked_ns, 0 at first, is when it
+ * was asked first.  -ETIMEDOUT (logged): NCCL_MESH_ACCEPT_TIMEOUT_SEC is
+ * over. */
+int mesh_nccl_transport_accept_wait(uint64_t *asked_ns);
+
+/* A request is done: tells NCCL the true sizes (sizes_p may be NULL), and the
+ * metrics, where it was a receive. */
+void mesh_nccl_transport_sizes_give(const size_t *sizes, unsigned count,
+                                    bool sender, int *sizes_p);
 
 #endif
