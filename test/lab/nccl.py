@@ -22,7 +22,8 @@ RUN_S = 150
 BOUND_S = 45
 MIB = 1 << 20
 TWIN_SHARE = 0.25
-STOPPED_S = 4
+# Longer than a queue pair goes on trying.
+STOPPED_S = 6
 
 
 class Ranks:
@@ -145,33 +146,41 @@ def pulled_cable(net):
 def killed_rank(net):
     """A rank that dies is an error for all others."""
     _breaks(net, ["--expect-error"],
-            lambda: net.exec("n2", lab.BUSYBOX, "killall", "-9", "rank"),
+            lambda: _signal(net, "n2", "-KILL"),
             victims=[1])
+
+
+def _signal(net, node, signal):
+    """To the rank of a node."""
+    net.exec(node, lab.BUSYBOX, "killall", signal, "rank").succeeded()
+
+
+def _stops(net, *arguments, env=None):
+    """Rank 1 stops itself in the midst of its messages: its process alone. A
+    node that is silent as a whole is a dead one, whose cables time out."""
+    ranks = Ranks(net, "--messages", 1000, "--max-size", 16384, "--sleeper",
+                  1, *arguments,
+                  env={"HARNESS_LIMIT_MS": "60000", **(env or {})})
+    ranks.jobs[1].wait_for(r"rank 1: stops")
+    return ranks
 
 
 def stopped_rank(net):
     """A rank that is stopped for a while is no error for the other."""
-    ranks = Ranks(net, "--messages", 10000, "--max-size", 16384,
-                  env={"HARNESS_LIMIT_MS": "60000"})
-    ranks.started()
-    net.power("n2", "pause")
+    ranks = _stops(net)
     time.sleep(STOPPED_S)
     lab.check(ranks.jobs[0].process.poll() is None, "rank 0 did not wait",
-              ranks.jobs[0].err())
-    net.power("n2", "resume")
+              ranks.jobs[0].out() + ranks.jobs[0].err())
+    _signal(net, "n2", "-CONT")
     for result in ranks.results():
         result.succeeded()
 
 
 def stopped_too_long(net):
     """With a short timeout it is one, and the line says what to do."""
-    ranks = Ranks(net, "--messages", 1000000, "--expect-error",
-                  env={"HARNESS_LIMIT_MS": "60000",
-                       "NCCL_MESH_TIMEOUT_SEC": "2"})
-    ranks.started()
-    net.power("n2", "pause")
+    ranks = _stops(net, "--expect-error", env={"NCCL_MESH_TIMEOUT_SEC": "2"})
     result = ranks.jobs[0].wait(BOUND_S)
-    net.power("n2", "resume")
+    _signal(net, "n2", "-CONT")
     ranks.results(BOUND_S)
     result.succeeded()
     lab.check(result.lines("no progress for .*NCCL_MESH_TIMEOUT_SEC"),

@@ -38,6 +38,7 @@ struct options {
     unsigned cycles;
     struct link_plan plan;
     int victim;        /* this rank kills itself; -1: none */
+    int sleeper;       /* this one stops until SIGCONT; -1: none */
     bool expect_error; /* something is done to us from outside */
 };
 
@@ -48,6 +49,7 @@ static struct options options = {
     .cycles = 1,
     .plan = {.messages = 30, .max_size = 65536, .max_group = 4, .depth = 8},
     .victim = -1,
+    .sleeper = -1,
 };
 
 struct session {
@@ -199,6 +201,20 @@ static void establish(struct session *session)
 /* Traffic -------------------------------------------------------------------
  */
 
+/* What this rank does to itself when half of the messages are over. */
+static void half_time(void)
+{
+    static atomic_bool slept;
+
+    if (options.victim == (int)options.rank)
+        raise(SIGKILL);
+    if (options.sleeper != (int)options.rank || atomic_exchange(&slept, true))
+        return;
+    printf("rank %u: stops\n", options.rank);
+    fflush(stdout);
+    raise(SIGSTOP);
+}
+
 static int progress_all(struct session *session, bool *done_p)
 {
     *done_p = true;
@@ -209,9 +225,8 @@ static int progress_all(struct session *session, bool *done_p)
         if (result != MESH_NCCL_SUCCESS)
             return result;
         *done_p = *done_p && link_done(link);
-        if (options.victim == (int)options.rank &&
-            link->finished * 2 > link->total)
-            raise(SIGKILL);
+        if (link->finished * 2 > link->total)
+            half_time();
     }
     return MESH_NCCL_SUCCESS;
 }
@@ -415,6 +430,7 @@ static void parse(int argc, char **argv)
         {"max-group", required_argument, NULL, 'g'},
         {"depth", required_argument, NULL, 'D'},
         {"victim", required_argument, NULL, 'v'},
+        {"sleeper", required_argument, NULL, 'S'},
         {"expect-error", no_argument, NULL, 'e'},
         {0},
     };
@@ -465,6 +481,9 @@ static void parse(int argc, char **argv)
             break;
         case 'v':
             options.victim = (int)number;
+            break;
+        case 'S':
+            options.sleeper = (int)number;
             break;
         case 'e':
             options.expect_error = true;
