@@ -5,10 +5,13 @@ lib_LTLIBRARIES += libnccl-net-mesh.la
 
 libnccl_net_mesh_la_SOURCES = \
 	src/nccl-net/nccl_abi.h \
+	src/nccl-net/nccl_answer.c \
 	src/nccl-net/nccl_call.c \
 	src/nccl-net/nccl_call.h \
 	src/nccl-net/nccl_comm.c \
 	src/nccl-net/nccl_comm.h \
+	src/nccl-net/nccl_exchange.c \
+	src/nccl-net/nccl_exchange.h \
 	src/nccl-net/nccl_fabric.c \
 	src/nccl-net/nccl_fabric.h \
 	src/nccl-net/nccl_handle.c \

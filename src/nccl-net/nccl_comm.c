@@ -37,6 +37,8 @@ struct mesh_nccl_comm *mesh_nccl_comm_create(struct mesh_nccl_fabric *fabric,
     comm->object.transport = &mesh_nccl_rdma;
     comm->fabric = fabric;
     comm->sender = sender;
+    for (unsigned i = 0; i < MESH_NCCL_MAX_LEGS; i++)
+        comm->legs[i].comm = comm;
     snprintf(comm->peer.name, sizeof(comm->peer.name), "(unknown)");
     pthread_mutex_init(&comm->lock, NULL);
     return comm;
@@ -44,7 +46,7 @@ struct mesh_nccl_comm *mesh_nccl_comm_create(struct mesh_nccl_fabric *fabric,
 
 void mesh_nccl_comm_destroy(struct mesh_nccl_comm *comm)
 {
-    mesh_oob_channel_close(comm->channel);
+    mesh_nccl_comm_legs_close(comm);
     mesh_nccl_comm_rails_destroy(comm);
     pthread_mutex_destroy(&comm->lock);
     free(comm->requests);
@@ -89,30 +91,42 @@ static int memory_create(struct mesh_nccl_comm *comm)
     return 0;
 }
 
-int mesh_nccl_comm_rails_create(struct mesh_nccl_comm *comm,
-                                char text[MESH_QP_ERROR_LEN])
+unsigned mesh_nccl_leg_rails(const struct mesh_nccl_leg *leg, unsigned *count_p)
 {
-    int ret = memory_create(comm);
+    const struct mesh_nccl_comm *comm = leg->comm;
+
+    *count_p = comm->leg_count > 1 ? 1 : comm->rail_count;
+    return (unsigned)(leg - comm->legs);
+}
+
+int mesh_nccl_leg_rails_create(struct mesh_nccl_leg *leg,
+                               char text[MESH_QP_ERROR_LEN])
+{
+    struct mesh_nccl_comm *comm = leg->comm;
+    unsigned count, first = mesh_nccl_leg_rails(leg, &count);
+    int ret = comm->memory != NULL ? 0 : memory_create(comm);
 
     if (ret != 0)
         snprintf(text, MESH_QP_ERROR_LEN, "no memory for a connection");
-    for (unsigned i = 0; i < comm->rail_count && ret == 0; i++) {
+    for (unsigned i = first; i < first + count && ret == 0; i++) {
         comm->rails[i].comm = comm;
         ret = mesh_nccl_rail_create(&comm->rails[i], text);
     }
     return ret;
 }
 
-int mesh_nccl_comm_rails_connect(struct mesh_nccl_comm *comm,
-                                 char text[MESH_QP_ERROR_LEN])
+int mesh_nccl_leg_rails_connect(struct mesh_nccl_leg *leg,
+                                char text[MESH_QP_ERROR_LEN])
 {
+    struct mesh_nccl_comm *comm = leg->comm;
+    unsigned count, first = mesh_nccl_leg_rails(leg, &count);
     int ret = 0;
 
-    comm->total_weight = 0;
-    for (unsigned i = 0; i < comm->rail_count && ret == 0; i++) {
+    for (unsigned i = first; i < first + count && ret == 0; i++) {
         struct mesh_nccl_rail *rail = &comm->rails[i];
 
-        rail->weight = comm->fabric->devices[rail->device].speed_mbps;
+        if (rail->weight == 0)
+            rail->weight = comm->fabric->devices[rail->device].speed_mbps;
         if (rail->weight == 0)
             rail->weight = 1;
         comm->total_weight += rail->weight;
@@ -121,12 +135,21 @@ int mesh_nccl_comm_rails_connect(struct mesh_nccl_comm *comm,
     return ret;
 }
 
+void mesh_nccl_comm_legs_close(struct mesh_nccl_comm *comm)
+{
+    for (unsigned i = 0; i < MESH_NCCL_MAX_LEGS; i++) {
+        mesh_oob_channel_close(comm->legs[i].channel);
+        comm->legs[i].channel = NULL;
+    }
+}
+
 void mesh_nccl_comm_rails_destroy(struct mesh_nccl_comm *comm)
 {
     for (unsigned i = 0; i < comm->rail_count; i++)
         mesh_nccl_rail_destroy(&comm->rails[i]);
     free(comm->memory);
     comm->memory = NULL;
+    comm->total_weight = 0;
 }
 
 uint32_t mesh_nccl_comm_devices(const struct mesh_nccl_comm *comm)

@@ -17,6 +17,10 @@
  * A rail over relays (relay_wire.h) carries the same writes, each with a
  * header, and its window counts in place of completions.
  *
+ * A leg is one exchange with the peer and what it sets up: all rails of the
+ * cables to a neighbour, or the one rail of a way over relays.  Where there are
+ * two such ways without a relay in common, a comm has two legs.
+ *
  * Threads: lock guards the data path.  Setting up belongs to the helper thread
  * and the engine's, until the state is READY.
  */
@@ -31,6 +35,7 @@
 #include <stdatomic.h>
 
 #define MESH_NCCL_MAX_RAILS MESH_OOB_MAX_RAILS
+#define MESH_NCCL_MAX_LEGS  2
 #define MESH_NCCL_SQ_DEPTH  128
 /* Every descriptor of every post may end with an immediate on every rail. */
 #define MESH_NCCL_RQ_DEPTH (MESH_NCCL_MAX_POSTS * MESH_NCCL_MAX_RECVS)
@@ -73,7 +78,7 @@ struct mesh_nccl_rail {
     uint32_t slots_rkey; /* of the peer's memory */
     size_t max_msg;
     uint32_t max_inline;
-    uint64_t weight; /* share of striped messages */
+    uint64_t weight; /* share of striped messages; 0: as the device */
     bool relayed;
     uint8_t *headers; /* relayed: in the comm's memory */
     unsigned limit;   /* messages under way at most */
@@ -99,6 +104,14 @@ struct mesh_nccl_request {
     struct mesh_nccl_stripe stripes[MESH_NCCL_MAX_RAILS]; /* send */
 };
 
+struct mesh_nccl_leg {
+    struct mesh_nccl_comm *comm;
+    struct mesh_oob_channel *channel;  /* owned */
+    struct mesh_oob_path path;         /* caller; hop_count 0: direct */
+    char via[MESH_NODE_NAME_LEN + 24]; /* caller: relays, for messages */
+    bool ready;                        /* the engine's thread alone */
+};
+
 enum mesh_nccl_comm_state {
     MESH_NCCL_COMM_CALLING,
     MESH_NCCL_COMM_READY,
@@ -119,20 +132,25 @@ struct mesh_nccl_comm {
     UT_hash_handle hh; /* in fabric->calls */
     uint8_t raw_handle[MESH_NCCL_HANDLE_LEN];
     struct mesh_nccl_handle handle;
-    struct mesh_oob_channel *channel;
+    unsigned leg_count;
+    struct mesh_nccl_leg legs[MESH_NCCL_MAX_LEGS];
+    uint64_t group;  /* what the legs of a comm have in common */
+    uint64_t caller; /* answering: the peer's endpoint */
     uint64_t deadline_ns;
     atomic_uint_fast64_t asked_ns; /* last call of connect() */
     unsigned tries;
-    struct mesh_oob_path path;         /* hop_count 0: direct */
-    char via[MESH_NODE_NAME_LEN + 24]; /* relays, for messages */
-    bool established;                  /* the engine's thread alone */
-    int call_error;                    /* how the call ended */
+    bool single;       /* a second leg failed before */
+    uint64_t shunned;  /* the relay of the leg that did; 0: none */
+    bool established;  /* the engine's thread alone */
+    int call_error;    /* how the call ended; 0: it has not */
+    unsigned call_leg; /* which leg did it */
     char reason[MESH_QP_ERROR_LEN];
     struct mesh_nccl_comm *accepted_next; /* in its listener */
     unsigned jobs;                        /* guarded by the helper's lock */
     struct mesh_nccl_comm *job_next;
 
-    /* The channel after READY: written once by the engine's thread. */
+    /* The channels after READY: the first loss of one, written by the engine's
+     * thread. */
     atomic_int lost;
     char lost_reason[MESH_OOB_REASON_LEN];
 
@@ -173,15 +191,21 @@ void mesh_nccl_comm_destroy(struct mesh_nccl_comm *comm);
 void mesh_nccl_comm_list(struct mesh_nccl_comm *comm);
 void mesh_nccl_comm_unlist(struct mesh_nccl_comm *comm);
 
+/* Rails of a leg: the first one's number, and how many. */
+unsigned mesh_nccl_leg_rails(const struct mesh_nccl_leg *leg,
+                             unsigned *count_p);
+
 /*
- * Makes queue pairs and memory for the rails whose device and addresses are
- * set.  On failure text says why.  -errno.
+ * Makes queue pairs, and memory with the first leg, for a leg's rails, whose
+ * device and addresses are set.  On failure text says why.  -errno.
  */
-int mesh_nccl_comm_rails_create(struct mesh_nccl_comm *comm,
-                                char text[MESH_QP_ERROR_LEN]);
+int mesh_nccl_leg_rails_create(struct mesh_nccl_leg *leg,
+                               char text[MESH_QP_ERROR_LEN]);
 /* Takes them to the other end's. Can take seconds. */
-int mesh_nccl_comm_rails_connect(struct mesh_nccl_comm *comm,
-                                 char text[MESH_QP_ERROR_LEN]);
+int mesh_nccl_leg_rails_connect(struct mesh_nccl_leg *leg,
+                                char text[MESH_QP_ERROR_LEN]);
+/* Closes all channels; no callback runs after it. */
+void mesh_nccl_comm_legs_close(struct mesh_nccl_comm *comm);
 void mesh_nccl_comm_rails_destroy(struct mesh_nccl_comm *comm);
 
 /* The first cause is logged and stays. */

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_PATHS 2
-
 struct mesh_meshd_client *
 mesh_nccl_map_open(const struct mesh_nccl_state *state, int *error_p)
 {
@@ -35,8 +33,9 @@ mesh_nccl_map_open(const struct mesh_nccl_state *state, int *error_p)
 struct ends {
     struct mesh_map_record *self; /* owned */
     struct mesh_map_record *peer; /* owned */
-    struct mesh_route_path paths[MAX_PATHS];
+    struct mesh_route_path paths[MESH_NCCL_MAX_LEGS];
     unsigned path_count;
+    uint16_t flow_port; /* of the relays */
 };
 
 static int ends_find(struct mesh_meshd_client *client,
@@ -48,6 +47,7 @@ static int ends_find(struct mesh_meshd_client *client,
     int ret;
 
     mesh_meshd_client_self(client, &self);
+    ends_p->flow_port = self.flow_port;
     ret = mesh_meshd_client_record(client, self.node_id, &ends_p->self);
     if (ret == 0)
         ret = mesh_meshd_client_record(client, peer, &ends_p->peer);
@@ -61,7 +61,7 @@ static int ends_find(struct mesh_meshd_client *client,
     snprintf(comm->peer.name, sizeof(comm->peer.name), "%s",
              ends_p->peer->name);
     ret = mesh_peer_path_find(client, self.node_id, peer, ends_p->paths,
-                              MAX_PATHS, &ends_p->path_count);
+                              MESH_NCCL_MAX_LEGS, &ends_p->path_count);
     if (ret == 0 && ends_p->path_count > 0)
         return 0;
     snprintf(reason, MESH_QP_ERROR_LEN,
@@ -131,64 +131,80 @@ static void find_direct(struct mesh_nccl_comm *comm, const struct ends *ends)
 
         add_direct(comm, ends, rail->local, rail->remote);
     }
+    comm->leg_count = 1;
 }
 
-/* Fills the one rail of a path over relays. */
-static bool add_relayed(struct mesh_meshd_client *client,
-                        struct mesh_nccl_comm *comm, const struct ends *ends,
-                        const struct mesh_oob_path *path)
+/* The lanes of the first relay that this node's lane is cabled to. */
+static bool pick_relay(struct mesh_meshd_client *client,
+                       const struct mesh_lane_info *own,
+                       const struct mesh_oob_path *path,
+                       struct mesh_nccl_leg *leg, struct mesh_nccl_rail *rail)
 {
     const struct mesh_oob_hop *first = &path->hops[0];
-    const struct mesh_oob_hop *last = &path->hops[path->hop_count - 1];
-    const struct mesh_lane_info *own =
-        mesh_map_record_lane(ends->self, first->lane);
-    const struct mesh_nccl_handle_lane *lane = find_handle_lane(
-        &comm->handle, mesh_map_record_lane(ends->peer, last->remote_lane));
-    int device = find_device(comm->fabric, own);
-    struct mesh_nccl_rail *rail = &comm->rails[0];
     const struct mesh_lane_info *next;
     struct mesh_map_record *relay;
-    struct mesh_meshd_self self;
     bool found;
 
-    if (device < 0 || lane == NULL ||
-        mesh_meshd_client_record(client, first->node_id, &relay) != 0)
+    if (mesh_meshd_client_record(client, first->node_id, &relay) != 0)
         return false;
     next = mesh_map_record_lane(relay, first->remote_lane);
     found = next != NULL && mesh_lane_info_pick(own, next, &rail->local_addr,
                                                 &rail->remote_addr);
-    if (found)
-        snprintf(comm->via, sizeof(comm->via), "%s%s", relay->name,
-                 path->hop_count > 2 ? " and further relays" : "");
+    snprintf(leg->via, sizeof(leg->via), "%s%s", relay->name,
+             path->hop_count > 2 ? " and further relays" : "");
     free(relay);
-    mesh_meshd_client_self(client, &self);
-    rail->device = (unsigned)device;
-    rail->remote_lane = lane->index;
-    rail->port = self.flow_port;
-    rail->relayed = true;
-    comm->rail_count = found;
     return found;
 }
 
-/* Comms of one pair take turns on disjoint paths. */
-static void find_relayed(struct mesh_meshd_client *client,
-                         struct mesh_nccl_comm *comm, const struct ends *ends,
-                         struct mesh_oob_path *path_p)
+/* A leg and its rail of a path over relays. */
+static void add_relayed(struct mesh_meshd_client *client,
+                        struct mesh_nccl_comm *comm, const struct ends *ends,
+                        const struct mesh_oob_path *path, uint32_t speed_mbps)
 {
-    for (unsigned i = 0; i < ends->path_count; i++) {
-        unsigned number =
-            (comm->handle.listener + comm->tries + i) % ends->path_count;
+    const struct mesh_oob_hop *last = &path->hops[path->hop_count - 1];
+    const struct mesh_lane_info *own =
+        mesh_map_record_lane(ends->self, path->hops[0].lane);
+    const struct mesh_nccl_handle_lane *lane = find_handle_lane(
+        &comm->handle, mesh_map_record_lane(ends->peer, last->remote_lane));
+    struct mesh_nccl_leg *leg = &comm->legs[comm->leg_count];
+    struct mesh_nccl_rail *rail = &comm->rails[comm->rail_count];
+    int device = find_device(comm->fabric, own);
 
-        mesh_peer_path_to_oob(&ends->paths[number], ends->self->node_id,
-                              ends->peer->node_id, path_p);
-        if (add_relayed(client, comm, ends, path_p))
-            return;
+    if (device < 0 || lane == NULL || !pick_relay(client, own, path, leg, rail))
+        return;
+    leg->path = *path;
+    rail->device = (unsigned)device;
+    rail->remote_lane = lane->index;
+    rail->port = ends->flow_port;
+    rail->relayed = true;
+    rail->weight = speed_mbps;
+    comm->leg_count++;
+    comm->rail_count++;
+}
+
+/* Comms of one pair take turns in which path is the first, as posts go there.
+ * After a failure of one it is a single one, another than that where there
+ * is one. */
+static void find_relayed(struct mesh_meshd_client *client,
+                         struct mesh_nccl_comm *comm, const struct ends *ends)
+{
+    const unsigned most = comm->single ? 1 : MESH_NCCL_MAX_LEGS;
+
+    for (unsigned i = 0; i < ends->path_count && comm->leg_count < most; i++) {
+        const struct mesh_route_path *path =
+            &ends->paths[(comm->handle.listener + i) % ends->path_count];
+        struct mesh_oob_path hops;
+
+        if (ends->path_count > 1 && path->via[0] == comm->shunned)
+            continue;
+        mesh_peer_path_to_oob(path, ends->self->node_id, ends->peer->node_id,
+                              &hops);
+        add_relayed(client, comm, ends, &hops, path->slowest_mbps);
     }
 }
 
 int mesh_nccl_map_find(struct mesh_meshd_client *client,
                        struct mesh_nccl_comm *comm,
-                       struct mesh_oob_path *path_p,
                        char reason[MESH_QP_ERROR_LEN])
 {
     struct ends ends = {0};
@@ -196,12 +212,12 @@ int mesh_nccl_map_find(struct mesh_meshd_client *client,
 
     (void)mesh_meshd_client_process(client);
     comm->rail_count = 0;
-    path_p->hop_count = 0;
+    comm->leg_count = 0;
     ret = ends_find(client, comm, &ends, reason);
     if (ret == 0 && ends.paths[0].hops == 1)
         find_direct(comm, &ends);
     else if (ret == 0)
-        find_relayed(client, comm, &ends, path_p);
+        find_relayed(client, comm, &ends);
     if (ret == 0 && comm->rail_count == 0) {
         snprintf(reason, MESH_QP_ERROR_LEN,
                  "the lanes that lead from node %s to node %s are not in use "

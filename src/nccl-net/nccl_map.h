@@ -15,13 +15,12 @@ struct mesh_meshd_client *
 mesh_nccl_map_open(const struct mesh_nccl_state *state, int *error_p);
 
 /*
- * Fills comm's rails: those of the cables between the nodes, or one over
- * relays, whose path is *path_p then.  -ENOENT: the map does not know the
- * peer, or no way to it; reason has a sentence.
+ * Fills comm's legs and rails: those of the cables between the nodes, or one
+ * for each way over relays.  -ENOENT: the map does not know the peer, or no
+ * way to it; reason has a sentence.
  */
 int mesh_nccl_map_find(struct mesh_meshd_client *client,
                        struct mesh_nccl_comm *comm,
-                       struct mesh_oob_path *path_p,
                        char reason[MESH_QP_ERROR_LEN]);
 
 #endif

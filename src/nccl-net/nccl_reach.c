@@ -175,6 +175,7 @@ static int probe(struct mesh_nccl_comm *comm, struct reach *reach,
     if (!same_node && reach->count > 0)
         ret = mesh_oob_probe_run(reach->probes, reach->count, PROBE_MS);
     comm->rail_count = 0;
+    comm->leg_count = 1;
     for (unsigned i = 0; i < reach->handle->lane_count && ret == 0; i++)
         choose_for_lane(comm, reach, i);
     if (ret == 0 && comm->rail_count == 0) {
@@ -213,7 +214,6 @@ int mesh_nccl_reach_find(struct mesh_nccl_comm *comm,
     char other[MESH_QP_ERROR_LEN] = "";
     int ret;
 
-    comm->path.hop_count = 0;
     if (comm->handle.node_id == comm->fabric->state->node.id)
         return find_by_prefix(comm, reason);
     if (helper->map_error != 0) {
@@ -223,7 +223,7 @@ int mesh_nccl_reach_find(struct mesh_nccl_comm *comm,
     }
     if (helper->map == NULL)
         return find_by_prefix(comm, reason);
-    ret = mesh_nccl_map_find(helper->map, comm, &comm->path, reason);
+    ret = mesh_nccl_map_find(helper->map, comm, reason);
     if (ret == 0 || find_by_prefix(comm, other) == 0)
         return 0;
     return -EHOSTUNREACH;

@@ -16,7 +16,7 @@
 
 #include "nccl_comm.h"
 
-/* Fills device, remote lane and addresses of comm's rails, and its path.
+/* Fills device, remote lane and addresses of comm's rails, and its legs' paths.
  * -EHOSTUNREACH and a reason where there is none. */
 int mesh_nccl_reach_find(struct mesh_nccl_comm *comm,
                          struct mesh_nccl_helper *helper,

@@ -120,6 +120,22 @@ def both_rails(net):
                   traffic.table(moved))
 
 
+def both_ways(net):
+    """Where two relays lead to a node, both carry what is large."""
+    watch = traffic.Watch(net)
+    results = _run(net, "--messages", 30, "--max-size", MIB, "--max-group", 1,
+                   "--pairs", "0-2")
+    for rank in (0, 2):
+        lab.check(results[rank].lines("rail 2 of 2.* via "),
+                  f"rank {rank} has one way only", results[rank].text)
+    moved = watch.moved()
+    sent = [sum(lane.tx_bytes for (node, _), lane in moved.items()
+                if node == relay) for relay in ("n2", "n4")]
+    lab.check(min(sent) >= TWIN_SHARE * sum(sent),
+              f"the relays did not share the load: {sent}",
+              traffic.table(moved))
+
+
 def _breaks(net, arguments, harm, victims=()):
     """Something is done to ranks at work: all others get an error that says
     with whom, and close."""
@@ -218,7 +234,8 @@ def main():
         ("pair", [every_table, several_comms, without_meshd, over_tcp,
                   stopped_rank, stopped_too_long, pulled_cable]),
         ("ring3", [every_pair, coming_and_going, killed_rank]),
-        ("ring4", [no_way, every_pair, several_comms, killed_relays]),
+        ("ring4", [no_way, every_pair, several_comms, both_ways,
+                   killed_relays]),
         ("line4", [every_pair]),
         ("topologies.json#P01", [both_rails]),
         ("topologies.json#P02", [both_rails]),
