@@ -170,6 +170,7 @@ check_PROGRAMS += $(fuzz_tests)
 TESTS += $(fuzz_tests)
 
 include test/swverbs/local.mk
+include test/docs/local.mk
 include test/meshd/local.mk
 include test/mpi/local.mk
 include test/nccl-harness/local.mk
