@@ -201,9 +201,11 @@ EXTRA_DIST += test/ucx-source.sh \
 	test/conformance/suites.py test/conformance/README.md
 
 # What runs in every UCX, see test/versions/run.
-check_PROGRAMS += test/versions/ucp_data
+check_PROGRAMS += test/versions/ucp_data test/versions/uct_dmabuf
 test_versions_ucp_data_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
 test_versions_ucp_data_LDADD = -lucp -lucs
+test_versions_uct_dmabuf_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
+test_versions_uct_dmabuf_LDADD = -luct -lucs -ldl
 EXTRA_DIST += test/versions/run test/versions/recorded
 
 # What things cost here; kept where it was built.

@@ -24,6 +24,7 @@ typedef ucs_rcache_params_t ucx_rcache_params_t;
 #define UCX_RCACHE_FLAG_PURGE_ON_FORK  UCS_RCACHE_FLAG_PURGE_ON_FORK
 #define UCX_RCACHE_MEM_REG_HIDE_ERRORS UCS_RCACHE_MEM_REG_HIDE_ERRORS
 #define UCX_IFACE_FLAG_INTER_NODE      UCT_IFACE_FLAG_INTER_NODE
+#define UCX_MD_FLAG_REG_DMABUF         UCT_MD_FLAG_REG_DMABUF
 #define FITS_CACHE_REGION \
     (sizeof(ucs_rcache_region_t) <= UCT_MESH_CACHE_REGION_LEN)
 #else

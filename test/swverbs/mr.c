@@ -3,6 +3,7 @@
 #include "swverbs.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -202,6 +203,40 @@ SWV_EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr,
     return ibv_reg_mr_iova2(pd, addr, length, iova, (unsigned int)access);
 }
 
+/*
+ * Any file that can be mapped will do for a dma-buf.  Memory of a real one
+ * can't always be mapped; a device would not have to.
+ */
+SWV_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
+                                            size_t length, uint64_t iova,
+                                            int fd, int access)
+{
+    const uint64_t in_page = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
+    size_t skew = offset & in_page;
+    struct ibv_mr *mr;
+    void *mapping;
+
+    if (fcntl(fd, F_GETFD) < 0)
+        return NULL; /* EBADF */
+    if ((offset & in_page) != (iova & in_page)) {
+        errno = EINVAL; /* the kernel's rule */
+        return NULL;
+    }
+    mapping = mmap(NULL, length + skew, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+                   (off_t)(offset - skew));
+    if (mapping == MAP_FAILED)
+        return NULL;
+    mr = ibv_reg_mr_iova2(pd, (char *)mapping + skew, length, iova,
+                          (unsigned int)access);
+    if (mr == NULL) {
+        munmap(mapping, length + skew);
+        return NULL;
+    }
+    ((struct swv_mr *)mr)->mapping = mapping;
+    ((struct swv_mr *)mr)->mapping_len = length + skew;
+    return mr;
+}
+
 SWV_EXPORT int ibv_dereg_mr(struct ibv_mr *ibmr)
 {
     struct swv_mr *mr = (struct swv_mr *)ibmr;
@@ -212,6 +247,8 @@ SWV_EXPORT int ibv_dereg_mr(struct ibv_mr *ibmr)
     c->mr_gen[ibmr->handle]++;
     ((struct swv_pd *)ibmr->pd)->refs--;
     swv_unlock(c);
+    if (mr->mapping != NULL)
+        munmap(mr->mapping, mr->mapping_len);
     free(mr);
     return 0;
 }

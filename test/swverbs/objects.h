@@ -151,6 +151,8 @@ struct swv_mr {
     struct ibv_mr ib;
     uint64_t iova;
     int access;
+    void *mapping; /* owned: of a dma-buf */
+    size_t mapping_len;
 };
 
 struct swv_sqe {

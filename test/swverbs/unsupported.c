@@ -55,20 +55,6 @@ SWV_EXPORT void ibv_unimport_dm(struct ibv_dm *dm)
     (void)dm;
 }
 
-SWV_EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset,
-                                            size_t length, uint64_t iova,
-                                            int fd, int access)
-{
-    (void)pd;
-    (void)offset;
-    (void)length;
-    (void)iova;
-    (void)fd;
-    (void)access;
-    errno = EOPNOTSUPP;
-    return NULL;
-}
-
 SWV_EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd,
                             void *addr, size_t length, int access)
 {

@@ -171,6 +171,10 @@ static ucs_status_t md_query(uct_md_h md, uct_md_attr_t *attr)
     *attr = empty;
     CAP(attr)->flags = UCT_MD_FLAG_REG | UCT_MD_FLAG_NEED_MEMH |
                        UCT_MD_FLAG_NEED_RKEY | UCT_MD_FLAG_INVALIDATE;
+#if UCX_ABI_MINOR >= 14
+    if (uct_mesh_md_takes_dmabuf(md))
+        CAP(attr)->flags |= UCX_MD_FLAG_REG_DMABUF;
+#endif
 #if UCX_ABI_MINOR >= 15
     CAP(attr)->flags |= UCT_MD_FLAG_INVALIDATE_RMA;
 #endif
@@ -197,10 +201,15 @@ static ucs_status_t mem_reg(uct_md_h md, void *address, size_t length,
                             const uct_md_mem_reg_params_t *params,
                             uct_mem_h *memh_p)
 {
-    unsigned flags = params->field_mask & UCT_MD_MEM_REG_FIELD_FLAGS
-                         ? (unsigned)params->flags
-                         : 0;
+    const uint64_t given = params->field_mask;
+    unsigned flags =
+        given & UCT_MD_MEM_REG_FIELD_FLAGS ? (unsigned)params->flags : 0;
+    size_t offset =
+        given & UCT_MD_MEM_REG_FIELD_DMABUF_OFFSET ? params->dmabuf_offset : 0;
 
+    if ((given & UCT_MD_MEM_REG_FIELD_DMABUF_FD) && params->dmabuf_fd >= 0)
+        return uct_mesh_mem_reg_dmabuf(md, address, length, params->dmabuf_fd,
+                                       offset, flags, memh_p);
     return uct_mesh_mem_reg(md, address, length, flags, memh_p);
 }
 #endif

@@ -186,6 +186,11 @@ ucs_status_t uct_mesh_md_query_devices(uct_md_h tl_md,
     return UCS_OK;
 }
 
+bool uct_mesh_md_takes_dmabuf(const uct_md_t *tl_md)
+{
+    return ((const uct_mesh_md_t *)tl_md)->takes_dmabuf;
+}
+
 size_t uct_mesh_md_max_reg(const uct_md_t *tl_md)
 {
     return ((const uct_mesh_md_t *)tl_md)->attr.max_mr_size;
@@ -286,6 +291,7 @@ static int md_open_verbs(uct_mesh_md_t *md, const char *name)
         ibv_close_device(md->context);
         return -EIO;
     }
+    md->takes_dmabuf = uct_mesh_mem_try_dmabuf(md);
     return 0;
 }
 

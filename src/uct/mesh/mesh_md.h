@@ -29,6 +29,7 @@ typedef struct uct_mesh_md {
     struct ibv_context *context; /* owned */
     struct ibv_pd *pd;           /* owned */
     struct ibv_device_attr attr;
+    bool takes_dmabuf;       /* the device registers memory by dma-buf */
     ucs_rcache_t *rcache;    /* owned, NULL: registrations are not kept */
     struct mesh_lane *lanes; /* owned: all lanes of the node */
     unsigned lane_count;
@@ -59,6 +60,7 @@ ucs_status_t uct_mesh_md_open(uct_component_t *component, const char *name,
 void uct_mesh_md_close(uct_md_h md);
 
 /* For what UCX asks of a domain: bytes, seconds and seconds per byte. */
+bool uct_mesh_md_takes_dmabuf(const uct_md_t *md);
 size_t uct_mesh_md_max_reg(const uct_md_t *md);
 ucs_linear_func_t uct_mesh_md_reg_cost(const uct_md_t *md);
 

@@ -15,6 +15,10 @@
 /* What an interface with the default settings locks, and a little more. */
 #define TRIAL_LEN (5 << 20)
 
+/* What is registered for. */
+#define ACCESS \
+    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+
 /* UCX allocates it and passes a pointer to its own part around, which begins
  * with the range of memory. */
 typedef struct uct_mesh_region {
@@ -79,13 +83,31 @@ bool uct_mesh_mem_may_lock(const uct_mesh_md_t *md)
     return error == 0;
 }
 
+/* A driver that knows dma-bufs looks at the descriptor, and finds it bad. */
+bool uct_mesh_mem_try_dmabuf(const uct_mesh_md_t *md)
+{
+    const int no_fd = -1;
+    struct ibv_mr *mr =
+        ibv_reg_dmabuf_mr(md->pd, 0, TRIAL_LEN, 0, no_fd, ACCESS);
+
+    if (mr != NULL) {
+        ibv_dereg_mr(mr);
+        return true;
+    }
+    if (errno == EBADF)
+        return true;
+    mesh_info("node %s device %s takes no dma-buf (%s): memory of GPUs is "
+              "copied through host memory",
+              md->node.name, ibv_get_device_name(md->context->device),
+              strerror(errno));
+    return false;
+}
+
 /* Memory that can only be read can still be sent from. */
 static struct ibv_mr *reg_mr(const uct_mesh_md_t *md, void *address,
                              size_t length)
 {
-    const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-                       IBV_ACCESS_REMOTE_READ;
-    struct ibv_mr *mr = ibv_reg_mr(md->pd, address, length, access);
+    struct ibv_mr *mr = ibv_reg_mr(md->pd, address, length, ACCESS);
 
     if (mr == NULL && (errno == EFAULT || errno == EACCES))
         mr = ibv_reg_mr(md->pd, address, length, IBV_ACCESS_REMOTE_READ);
@@ -159,23 +181,49 @@ void uct_mesh_mem_cache_cleanup(uct_mesh_md_t *md)
         ucs_rcache_destroy(md->rcache);
 }
 
+/* Takes mr over; NULL if the registration failed. */
+static ucs_status_t mem_create(struct ibv_mr *mr, uct_mem_h *memh_p)
+{
+    uct_mesh_mem_t *mem;
+
+    if (mr == NULL)
+        return UCS_ERR_IO_ERROR;
+    mem = malloc(sizeof(*mem));
+    if (mem == NULL) {
+        ibv_dereg_mr(mr);
+        return UCS_ERR_NO_MEMORY;
+    }
+    mem->mr = mr;
+    *memh_p = mem;
+    return UCS_OK;
+}
+
 static ucs_status_t reg_uncached(uct_mesh_md_t *md, void *address,
                                  size_t length, unsigned flags,
                                  uct_mem_h *memh_p)
 {
-    uct_mesh_mem_t *mem = malloc(sizeof(*mem));
+    struct ibv_mr *mr = reg_mr(md, address, length);
 
-    if (mem == NULL)
-        return UCS_ERR_NO_MEMORY;
-    mem->mr = reg_mr(md, address, length);
-    if (mem->mr == NULL) {
-        if (!(flags & UCT_MD_MEM_FLAG_HIDE_ERRORS))
-            explain_reg_failure(md, address, length, errno);
-        free(mem);
-        return UCS_ERR_IO_ERROR;
-    }
-    *memh_p = mem;
-    return UCS_OK;
+    if (mr == NULL && !(flags & UCT_MD_MEM_FLAG_HIDE_ERRORS))
+        explain_reg_failure(md, address, length, errno);
+    return mem_create(mr, memh_p);
+}
+
+ucs_status_t uct_mesh_mem_reg_dmabuf(uct_md_h tl_md, void *address,
+                                     size_t length, int fd, size_t offset,
+                                     unsigned flags, uct_mem_h *memh_p)
+{
+    const uct_mesh_md_t *md = (const uct_mesh_md_t *)tl_md;
+    struct ibv_mr *mr = ibv_reg_dmabuf_mr(md->pd, offset, length,
+                                          (uintptr_t)address, fd, ACCESS);
+    int error = errno;
+
+    if (mr == NULL && !(flags & UCT_MD_MEM_FLAG_HIDE_ERRORS))
+        mesh_error("node %s device %s: registering %zu bytes at %p by dma-buf "
+                   "failed: %s (%d); UCX_CUDA_COPY_DMABUF=n does without",
+                   md->node.name, ibv_get_device_name(md->context->device),
+                   length, address, strerror(error), error);
+    return mem_create(mr, memh_p);
 }
 
 ucs_status_t uct_mesh_mem_reg(uct_md_h tl_md, void *address, size_t length,

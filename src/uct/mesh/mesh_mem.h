@@ -25,6 +25,11 @@ void uct_mesh_cache_dump(void *context, ucs_rcache_t *rcache,
 
 ucs_status_t uct_mesh_mem_reg(uct_md_h md, void *address, size_t length,
                               unsigned flags, uct_mem_h *memh_p);
+/* Memory of a GPU or other device: address is what its keys are used with, fd
+ * (borrowed) and offset say where it is. */
+ucs_status_t uct_mesh_mem_reg_dmabuf(uct_md_h md, void *address, size_t length,
+                                     int fd, size_t offset, unsigned flags,
+                                     uct_mem_h *memh_p);
 ucs_status_t uct_mesh_mem_dereg(uct_md_h md,
                                 const uct_md_mem_dereg_params_t *params);
 
@@ -34,6 +39,10 @@ ucs_status_t uct_mesh_mem_dereg(uct_md_h md,
  * line.
  */
 bool uct_mesh_mem_may_lock(const uct_mesh_md_t *md);
+
+/* Does the device take dma-bufs?  Only the device's driver knows: asked of its
+ * context and protection domain. */
+bool uct_mesh_mem_try_dmabuf(const uct_mesh_md_t *md);
 
 /* At the front of a region of the cache, for UCX: more than any has. */
 #define UCT_MESH_CACHE_REGION_LEN 160

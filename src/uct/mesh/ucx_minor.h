@@ -8,8 +8,9 @@
  * changes, too, begin with ucx_, so that any installed UCX will do.
  *
  * What came (or went) with which minor:
- *   14  mem_attach; query fills attributes v2; mem_reg takes parameters;
- *       ep_connect_to_ep_v2; UCP caches registrations itself
+ *   14  mem_attach; query fills attributes v2; mem_reg takes parameters, a
+ *       dma-buf among them; ep_connect_to_ep_v2; UCP caches registrations
+ *       itself
  *   15  iface_is_reachable_v2; flags of configuration lists;
  *       reg_nonblock_mem_types; a flag for invalidation of RMA's keys
  *   16  rkey_compare; ep_is_connected; mkey_pack takes the range;
@@ -207,6 +208,9 @@ enum {
 #endif
 
 #if UCX_ABI_MINOR >= 14
+/* UCX installs its own name of it. */
+#define UCX_MD_FLAG_REG_DMABUF (UINT64_C(1) << 10)
+
 #define UCX_MD_GLOBAL_ID_MAX 256
 
 typedef struct {
@@ -242,6 +246,8 @@ typedef struct {
 
 enum {
     UCT_MD_MEM_REG_FIELD_FLAGS = 1 << 0,
+    UCT_MD_MEM_REG_FIELD_DMABUF_FD = 1 << 1,
+    UCT_MD_MEM_REG_FIELD_DMABUF_OFFSET = 1 << 2,
 };
 
 typedef struct uct_md_mem_reg_params {
