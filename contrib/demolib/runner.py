@@ -156,10 +156,12 @@ class Lab:
             job.stop()
         self._jobs.clear()
 
-    def up(self, topology, deadline):
-        """Boots it; what `mesh-lab up` prints is shown as it comes."""
-        job = self.start("booting", "up", "--no-meshd", "--timeout",
-                         str(deadline), topology, quiet=True)
+    def up(self, topology, deadline, shared):
+        """Boots it, with a directory that the machines may write to; what
+        `mesh-lab up` prints is shown as it comes."""
+        job = self.start("booting", "up", "--no-meshd", "--share",
+                         f"{shared}:rw", "--timeout", str(deadline), topology,
+                         quiet=True)
         shown = 0
         try:
             while job.wait(job.seconds() + 0.5) is None:
