@@ -5,7 +5,10 @@ unit_tests = \
 	test/unit/test_addr \
 	test/unit/test_cable \
 	test/unit/test_client_server \
+	test/unit/test_doctor \
+	test/unit/test_doctor_files \
 	test/unit/test_drawing \
+	test/unit/test_firewall \
 	test/unit/test_gid \
 	test/unit/test_gid_choice \
 	test/unit/test_hello_wire \
@@ -42,12 +45,14 @@ unit_tests = \
 	test/unit/test_oob_fsm \
 	test/unit/test_oob_strangers \
 	test/unit/test_oob_wire \
+	test/unit/test_plan \
 	test/unit/test_pool \
 	test/unit/test_qp \
 	test/unit/test_relay_dir \
 	test/unit/test_relay_fsm \
 	test/unit/test_relay_path \
 	test/unit/test_relay_wire \
+	test/unit/test_ring \
 	test/unit/test_route \
 	test/unit/test_samples \
 	test/unit/test_settings \
@@ -115,15 +120,25 @@ EXTRA_DIST += test/unit/golden
 test_fuzz_fuzz_map_file_SOURCES = test/fuzz/fuzz_map_file.c $(meshctl_samples)
 test_fuzz_fuzz_map_file_CPPFLAGS = $(MESHCTL_CPPFLAGS)
 test_fuzz_fuzz_map_file_LDADD = $(MESHCTL_LIBS)
+test_unit_test_doctor_SOURCES = test/unit/test_doctor.c $(meshctl_samples)
+test_unit_test_doctor_CPPFLAGS = $(MESHCTL_CPPFLAGS)
+test_unit_test_doctor_LDADD = $(MESHCTL_LIBS)
+test_unit_test_doctor_files_CPPFLAGS = $(MESHCTL_CPPFLAGS)
+test_unit_test_doctor_files_LDADD = $(MESHCTL_LIBS)
 test_unit_test_drawing_SOURCES = test/unit/test_drawing.c $(meshctl_samples)
 test_unit_test_drawing_CPPFLAGS = $(MESHCTL_CPPFLAGS)
 test_unit_test_drawing_LDADD = $(MESHCTL_LIBS)
+test_unit_test_firewall_LDADD = $(MESHCTL_LIBS)
 test_unit_test_gid_choice_LDADD = $(MESHCTL_LIBS)
 test_unit_test_map_file_SOURCES = test/unit/test_map_file.c $(meshctl_samples)
 test_unit_test_map_file_LDADD = $(MESHCTL_LIBS)
 test_unit_test_meshctl_SOURCES = test/unit/test_meshctl.c $(meshctl_samples)
 test_unit_test_meshctl_CPPFLAGS = $(MESHCTL_CPPFLAGS)
 test_unit_test_meshctl_LDADD = $(MESHCTL_LIBS)
+test_unit_test_plan_SOURCES = test/unit/test_plan.c $(meshctl_samples)
+test_unit_test_plan_LDADD = $(MESHCTL_LIBS)
+test_unit_test_ring_SOURCES = test/unit/test_ring.c $(meshctl_samples)
+test_unit_test_ring_LDADD = $(MESHCTL_LIBS)
 test_unit_test_samples_LDADD = $(MESHCTL_LIBS)
 test_unit_test_status_text_CPPFLAGS = $(MESHCTL_CPPFLAGS)
 test_unit_test_status_text_LDADD = $(MESHCTL_LIBS)

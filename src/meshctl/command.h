@@ -7,11 +7,13 @@
  *
  * Exit statuses are stable:
  *      0  done
- *      1  the answer is no: path found none
+ *      1  the answer is no: path found none, doctor found something red, the
+ *         cluster is not as plan --check wants it
  *      2  wrong usage
  *      3  no meshd runs here, or it does not answer
  *      4  no such node in the link map, or several of that name
  *      5  something else failed, see the message
+ *      6  doctor found nothing worse than warnings
  *
  * JSON is stable too: keys are added, never renamed; one document per call.
  * Nodes are host names, or ids in hex where names are not unique; lanes are
@@ -37,6 +39,7 @@ enum mesh_exit {
     MESH_EXIT_NO_MESHD = 3,
     MESH_EXIT_NO_NODE = 4,
     MESH_EXIT_FAILED = 5,
+    MESH_EXIT_WARNINGS = 6,
 };
 
 /* What the command line says; borrowed from it. */
@@ -49,6 +52,15 @@ struct mesh_options {
     bool full;
     bool all;
     bool prometheus;
+    bool cluster;
+    bool bandwidth;
+    bool from_map;
+    bool keep;
+    bool check;
+    const char *format; /* NULL: as the command likes */
+    const char *output; /* a directory, NULL: the standard output */
+    const char *prefix; /* NULL: the usual one */
+    unsigned slots;
     uint32_t timeout_ms;
     const struct mesh_glyphs *glyphs;
     char **arguments;
@@ -61,6 +73,10 @@ enum mesh_exit mesh_path_run(const struct mesh_options *options, FILE *stream);
 enum mesh_exit mesh_links_run(const struct mesh_options *options, FILE *stream);
 enum mesh_exit mesh_gids_run(const struct mesh_options *options, FILE *stream);
 enum mesh_exit mesh_status_run(const struct mesh_options *options,
+                               FILE *stream);
+enum mesh_exit mesh_plan_run(const struct mesh_options *options, FILE *stream);
+enum mesh_exit mesh_order_run(const struct mesh_options *options, FILE *stream);
+enum mesh_exit mesh_doctor_run(const struct mesh_options *options,
                                FILE *stream);
 
 /* Helpers of commands; each says on the standard error what went wrong. */

@@ -11,6 +11,7 @@
 
 #define TIMEOUT_DEFAULT_S 10
 #define TIMEOUT_MAX_S     3600
+#define SLOTS_MAX         65536
 
 enum option_id {
     OPTION_MAP,
@@ -23,6 +24,15 @@ enum option_id {
     OPTION_PROMETHEUS,
     OPTION_TIMEOUT,
     OPTION_ASCII,
+    OPTION_CLUSTER,
+    OPTION_BANDWIDTH,
+    OPTION_FORMAT,
+    OPTION_SLOTS,
+    OPTION_FROM_MAP,
+    OPTION_KEEP,
+    OPTION_PREFIX,
+    OPTION_OUTPUT,
+    OPTION_CHECK,
     OPTION_HELP,
     OPTION_COUNT,
 };
@@ -47,6 +57,16 @@ static const struct option_help option_helps[OPTION_COUNT] = {
                            "a file for node_exporter's textfile collector"},
     [OPTION_TIMEOUT] = {"timeout", "SECONDS", "how long meshd may take (10)"},
     [OPTION_ASCII] = {"ascii", NULL, "draw without box characters"},
+    [OPTION_CLUSTER] = {"cluster", NULL, "compare this node with all others"},
+    [OPTION_BANDWIDTH] = {"bandwidth", NULL, "measure each lane, both ways"},
+    [OPTION_FORMAT] = {"format", "FORMAT", "how to print it"},
+    [OPTION_SLOTS] = {"slots", "N", "ranks on each node (1)"},
+    [OPTION_FROM_MAP] = {"from-map", NULL, "plan for the cables as they are"},
+    [OPTION_KEEP] = {"keep", NULL, "with the addresses that lanes have"},
+    [OPTION_PREFIX] = {"prefix", "NETWORK",
+                       "addresses from this (172.30.0.0/16)"},
+    [OPTION_OUTPUT] = {"output", "DIR", "write files there, by node"},
+    [OPTION_CHECK] = {"check", NULL, "compare the running mesh with the plan"},
     [OPTION_HELP] = {"help", NULL, "show this"},
 };
 
@@ -79,18 +99,41 @@ static const struct mesh_command commands[] = {
     {"status", "", "flows, bytes, retries and errors of this node",
      "What this node's meshd and lanes have counted.\n",
      TAKES(TIMEOUT) | TAKES(JSON) | TAKES(PROMETHEUS), 0, 0, mesh_status_run},
+    {"order", "", "nodes in the order of their cables",
+     "Neighbours in the order share a cable, and so do the last one and the "
+     "first where\nthe cables close a ring: with ranks in this order the "
+     "traffic of neighbours takes\nno relay. FORMAT: list; hostfile, for "
+     "mpirun --hostfile; host, for mpirun -H; ranks,\neach node with its "
+     "torchrun --node-rank.\n",
+     MAP_OPTIONS | TAKES(FORMAT) | TAKES(SLOTS) | TAKES(JSON), 0, 0,
+     mesh_order_run},
+    {"plan", "[FILE|WORD]", "addresses for cables, and files that keep them",
+     "WORD is pair, ringN, lineN or meshN; FILE has nodes and cables, as `man "
+     "meshctl`\ntells. Prints a table, or with --format (netplan, networkd, "
+     "networkmanager) the\nfiles of each node. Nothing is applied. --check: "
+     "exit status 1 if the running mesh\nis not so.\n",
+     MAP_OPTIONS | TAKES(FROM_MAP) | TAKES(KEEP) | TAKES(PREFIX) |
+         TAKES(FORMAT) | TAKES(OUTPUT) | TAKES(CHECK),
+     0, 1, mesh_plan_run},
+    {"doctor", "", "what is wrong on this node, and what mends it",
+     "Looks at devices, ports, addresses, cables, firewall, limits, software "
+     "and\nsettings, from the bottom to the top. A layer ends at its first red "
+     "finding, and\nlayers that rest upon a red one are left out. Exit status "
+     "0: nothing to mend;\n6: warnings; 1: red.\n",
+     TAKES(TIMEOUT) | TAKES(JSON), 0, 0,
+     mesh_doctor_run},
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
 static const char exit_help[] =
-    "\nExit status: 0 done, 1 no path, 2 wrong usage, 3 no meshd, 4 no such "
-    "node,\n5 another failure.\n";
+    "\nExit status: 0 done, 1 no path or something red, 2 wrong usage, 3 no "
+    "meshd,\n4 no such node, 5 another failure, 6 warnings.\n";
 
 static void usage_print(FILE *stream)
 {
     fprintf(stream, "usage: meshctl COMMAND [OPTION...] [ARGUMENT]\n\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        fprintf(stream, "  %-9s %-7s %s\n", commands[i].name,
+        fprintf(stream, "  %-9s %-11s %s\n", commands[i].name,
                 commands[i].arguments, commands[i].summary);
     fprintf(stream, "\n`meshctl COMMAND --help` tells more.\n%s", exit_help);
 }
@@ -156,9 +199,58 @@ static int timeout_parse(const char *text, uint32_t *timeout_ms_p)
     return 0;
 }
 
+static int slots_parse(const char *text, unsigned *slots_p)
+{
+    char *end;
+    unsigned long slots = strtoul(text, &end, 10);
+
+    if (end == text || *end != '\0' || slots < 1 || slots > SLOTS_MAX) {
+        fprintf(stderr, "meshctl: --slots %s: a number, at most %d\n", text,
+                SLOTS_MAX);
+        return -EINVAL;
+    }
+    *slots_p = (unsigned)slots;
+    return 0;
+}
+
+/* Those without an argument. NULL: it takes one. */
+static bool *flag_of(struct mesh_options *options, enum option_id id)
+{
+    switch (id) {
+    case OPTION_JSON:
+        return &options->json;
+    case OPTION_DOT:
+        return &options->dot;
+    case OPTION_FULL:
+        return &options->full;
+    case OPTION_ALL:
+        return &options->all;
+    case OPTION_PROMETHEUS:
+        return &options->prometheus;
+    case OPTION_CLUSTER:
+        return &options->cluster;
+    case OPTION_BANDWIDTH:
+        return &options->bandwidth;
+    case OPTION_FROM_MAP:
+        return &options->from_map;
+    case OPTION_KEEP:
+        return &options->keep;
+    case OPTION_CHECK:
+        return &options->check;
+    default:
+        return NULL;
+    }
+}
+
 static int option_take(struct mesh_options *options, enum option_id id,
                        const char *argument)
 {
+    bool *flag = flag_of(options, id);
+
+    if (flag != NULL) {
+        *flag = true;
+        return 0;
+    }
     switch (id) {
     case OPTION_MAP:
         options->map = argument;
@@ -169,21 +261,17 @@ static int option_take(struct mesh_options *options, enum option_id id,
     case OPTION_FROM:
         options->from = argument;
         break;
-    case OPTION_JSON:
-        options->json = true;
+    case OPTION_FORMAT:
+        options->format = argument;
         break;
-    case OPTION_DOT:
-        options->dot = true;
+    case OPTION_OUTPUT:
+        options->output = argument;
         break;
-    case OPTION_FULL:
-        options->full = true;
+    case OPTION_PREFIX:
+        options->prefix = argument;
         break;
-    case OPTION_ALL:
-        options->all = true;
-        break;
-    case OPTION_PROMETHEUS:
-        options->prometheus = true;
-        break;
+    case OPTION_SLOTS:
+        return slots_parse(argument, &options->slots);
     case OPTION_TIMEOUT:
         return timeout_parse(argument, &options->timeout_ms);
     case OPTION_ASCII:
@@ -248,6 +336,7 @@ mesh_options_parse(int argc, char **argv, const struct mesh_command **command_p,
     const char *name = argc > 1 ? argv[1] : "";
 
     memset(options_p, 0, sizeof(*options_p));
+    options_p->slots = 1;
     options_p->timeout_ms = TIMEOUT_DEFAULT_S * 1000;
     options_p->glyphs = mesh_glyphs_of_locale();
     if (strcmp(name, "--version") == 0) {

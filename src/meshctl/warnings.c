@@ -6,7 +6,7 @@
 #define LINE_WIDTH 78
 #define INDENT     4
 
-static const char *advice(enum mesh_plan_warning warning)
+const char *mesh_warning_advice(enum mesh_plan_warning warning)
 {
     switch (warning) {
     case MESH_PLAN_TWINS_SHARE_SUBNET:
@@ -25,8 +25,7 @@ static const char *advice(enum mesh_plan_warning warning)
     return "";
 }
 
-/* An indented paragraph. */
-static void paragraph_print(const char *text, FILE *stream)
+void mesh_paragraph_print(const char *text, FILE *stream)
 {
     size_t column = 0;
 
@@ -55,7 +54,7 @@ void mesh_warnings_print(unsigned warnings, FILE *stream)
         if ((warnings & (1u << i)) == 0)
             continue;
         fprintf(stream, "%s:\n", mesh_plan_warning_name(warning));
-        paragraph_print(advice(warning), stream);
+        mesh_paragraph_print(mesh_warning_advice(warning), stream);
     }
 }
 

@@ -50,7 +50,8 @@ libuct_mesh_la_SOURCES = \
 	src/uct/mesh/mesh_tx_post.h \
 	src/uct/mesh/mesh_tx_rma.c \
 	src/uct/mesh/ucx_abi.h \
-	src/uct/mesh/ucx_minor.h
+	src/uct/mesh/ucx_minor.h \
+	src/uct/mesh/ucx_minors.h
 libuct_mesh_la_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
 # nodelete: UCX keeps pointers into the component until the process ends.
 libuct_mesh_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -no-undefined \

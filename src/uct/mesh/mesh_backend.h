@@ -12,6 +12,7 @@
 #define UCT_MESH_BACKEND_H
 
 #include "ucx_abi.h"
+#include "ucx_minors.h"
 
 #include <stdbool.h>
 
@@ -29,24 +30,6 @@ struct uct_mesh_backend {
     ucs_status_t (*cache_get)(ucs_rcache_t *cache, void *address, size_t length,
                               void *arg, ucs_rcache_region_t **region_p);
 };
-
-/*
- * X(minor, symbol): the supported UCX 1.x and an exported symbol that came
- * with it.  The symbols of 15 and 20 went again.  A symbol of the last one
- * will be in its successors, too.
- */
-#define UCT_MESH_UCX_MINORS(X)              \
-    X(13, "uct_ep_invalidate")              \
-    X(14, "uct_md_query_v2")                \
-    X(15, "uct_base_iface_is_reachable_v2") \
-    X(16, "uct_rkey_compare")               \
-    X(17, "uct_md_base_md_query")           \
-    X(18, "uct_iface_fill_info_str_buf")    \
-    X(19, "uct_rkey_unpack_v2")             \
-    X(20, "uct_iface_mem_element_pack")     \
-    X(21, "uct_md_mem_elem_pack")           \
-    X(22, "uct_ep_put_sgl_zcopy")           \
-    X(23, "uct_ep_get_sgl_zcopy")
 
 #define UCT_MESH_BACKEND_NAME(minor)  UCT_MESH_BACKEND_NAME_(minor)
 #define UCT_MESH_BACKEND_NAME_(minor) uct_mesh_backend_##minor
