@@ -283,6 +283,9 @@ def _add_up(commands):
     parser.add_argument("--no-meshd", action="store_true", help="without the "
                         "build's meshd on each node, which logs to "
                         f"{guest.MESHD_LOG}")
+    parser.add_argument("--meshd", metavar="PATH", help="the nodes' meshd, "
+                        "such as /usr/sbin/meshd of a --root, in place of "
+                        "the build's")
     parser.add_argument("--timeout", type=int, default=300, metavar="S",
                         help="how long the nodes may take (300)")
     parser.set_defaults(run=up.up)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a node that is a process sees of the host's files.
 
-The host's root, read-only, with a layer of the node's own over each of its
+The host's root, or another one, read-only, with a layer of the node's own over each of its
 directories: what a node writes stays in its memory, as in a virtual machine.
 /tmp, /run and shared memory are the node's own and empty; /proc and /sys show
 the node's processes and netdevs. Everything here runs in the node's process,
@@ -130,16 +130,27 @@ def _share(descriptor, path, mode):
     os.close(descriptor)
 
 
-def build(home, shares, boot_id, user):
+def _enter(root):
+    """Makes a directory this process's root; kernel views come along."""
+    _mount(root, root, None, MS_BIND)
+    for name in ("proc", "sys", "dev"):
+        _mount(f"/{name}", f"{root}/{name}", None, MS_BIND | MS_REC)
+    os.chroot(root)
+    os.chdir("/")
+
+
+def build(home, root, shares, boot_id, user):
     """Puts the node's files together; home is a directory for its own.
 
-    shares are [directory, "ro" or "rw"], seen at the same path as they are.
+    root is the directory that holds all the others of the node. shares are [directory, "ro" or "rw"], seen at the same path as they are.
     user: this is a user namespace.
     """
     _mount(None, "/", None, MS_REC | MS_SLAVE)
     # What comes next may cover them.
     held = [(os.open(path, os.O_PATH | os.O_DIRECTORY), path, mode)
             for path, mode in shares]
+    if root != "/":
+        _enter(root)
     names = layered(_directories(), _mount_points())
     _protect("/", recursive=True)
     _own_tmpfs()

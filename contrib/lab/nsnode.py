@@ -6,6 +6,7 @@ with all that runs in it when it is killed or when the lab's supervisor goes
 away. On its console it reports the same stages as a virtual machine.
 """
 
+import codecs
 import os
 import pathlib
 import signal
@@ -218,12 +219,19 @@ def _start_meshd(program):
     os.execv(program, [program])
 
 
-def serve(gate, node, files, shares, boot_id, environment, meshd):
+def _load_codecs():
+    """Python would look for them when first used, in a root without it."""
+    for name in ("idna", "unicode_escape", "latin-1"):
+        codecs.lookup(name)
+
+
+def serve(gate, node, root, files, shares, boot_id, environment, meshd):
     """The life of a node: files as {path: (text, mode)}, meshd a program to
     start, if any; does not return."""
     _wait_for_netdevs(gate)
     say("root")
-    mounts.build(guest.HOME, shares, boot_id, net.in_user_namespace())
+    _load_codecs()
+    mounts.build(guest.HOME, root, shares, boot_id, net.in_user_namespace())
     _environment(environment)
     say("network")
     _configure(node, files)

@@ -11,6 +11,7 @@ pulled at one side.
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import uuid
@@ -20,6 +21,7 @@ from lab.topology import MGMT_NETDEV, TopologyError
 
 LIBRARY = "test/swverbs/.libs/libswverbs.so"
 PRELOAD = "/etc/ld.so.preload"
+NEEDED_IN = ("usr/sbin", "usr/bin", "sbin", "bin")
 MGMT_MTU = 1500
 # One packet at a time, or nobody would cut long ones to the MTU.
 NO_GSO = "gso_max_segs 1"
@@ -63,8 +65,12 @@ class SwverbsFabric:
             return (f"{self.library} is missing: run `make "
                     "test/swverbs/libswverbs.la` in the build directory, and "
                     "set MESH_BUILD_DIR if that is not build/")
-        if self.given["root"] != "/" or self.given["kernel"]:
-            return "--root and --kernel are of virtual machines only"
+        if self.given["kernel"]:
+            return "--kernel is of virtual machines only"
+        root = self.given["root"]
+        if not shutil.which("ip", path=":".join(
+                os.path.join(root, directory) for directory in NEEDED_IN)):
+            return f"{root} has no `ip`: install iproute2 there"
         return None
 
     def prepare(self, say):
@@ -100,8 +106,8 @@ class SwverbsFabric:
         boot_id = str(uuid.uuid4())
         return nsnode.fork(
             self.console(node),
-            lambda gate: nsnode.serve(gate, node, files, shares, boot_id,
-                                      self.environment,
+            lambda gate: nsnode.serve(gate, node, self.given["root"], files,
+                                      shares, boot_id, self.environment,
                                       self.given["meshd"]))
 
     def _build_wires(self, pids):

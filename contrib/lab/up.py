@@ -61,10 +61,10 @@ def _options(arguments):
             raise UpError(f"--share {share}: a directory, maybe with :rw")
         shares.append([path, mode or "ro"])
     build = _build_directory()
-    meshd = os.path.join(build, MESHD)
-    if arguments.no_meshd or not os.path.exists(meshd):
+    meshd = arguments.meshd or os.path.join(build, MESHD)
+    if arguments.no_meshd or not (arguments.meshd or os.path.exists(meshd)):
         meshd = ""
-    elif not any(build == path or build.startswith(f"{path}/")
+    elif not arguments.meshd and not any(build == path or build.startswith(f"{path}/")
                  for path, _ in shares):
         shares.append([build, "ro"])
     root = os.path.realpath(arguments.root)
