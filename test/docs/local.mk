@@ -6,4 +6,3 @@ test_docs_settings_SOURCES = test/docs/settings.c \
 test_docs_settings_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
 test_docs_settings_LDADD = libmeshd.la libmeshcommon.la
 TESTS += test/docs/test-settings
-EXTRA_DIST += test/docs/test-settings
