@@ -57,7 +57,7 @@ int mesh_textfile_read(const char *root, const char *path, char **text_p)
 
     if (file == NULL)
         return -errno;
-    text = malloc(SIZE_MAX_READ + 1);
+    text = malloc(SIZE_MAX_READ + 1); /* pages that are not used cost none */
     if (text == NULL) {
         fclose(file);
         return -ENOMEM;
@@ -73,9 +73,7 @@ int mesh_textfile_read(const char *root, const char *path, char **text_p)
         return ret;
     }
     text[len] = '\0';
-    *text_p = realloc(text, len + 1);
-    if (*text_p == NULL)
-        *text_p = text;
+    *text_p = text;
     return 0;
 }
 
