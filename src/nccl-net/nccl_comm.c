@@ -172,7 +172,7 @@ void mesh_nccl_comm_fail(struct mesh_nccl_comm *comm, int error,
     if (!atomic_compare_exchange_strong(&comm->error, &none, error))
         return;
     mesh_nccl_metrics_add(MESH_NCCL_METRIC_FAILURES, 1);
-    mesh_error("%s to node %s: %s", comm->sender ? "sending" : "receiving",
+    mesh_error("%s node %s: %s", comm->sender ? "sending to" : "receiving from",
                comm->peer.name, text);
 }
 

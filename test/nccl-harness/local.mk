@@ -16,4 +16,4 @@ EXTRA_DIST += $(harness_tests) test/nccl-harness/run-ranks \
 	test/nccl-harness/test-long
 
 # Need a GPU, so they are no part of "make check".
-EXTRA_DIST += test/nccl-gpu
+EXTRA_DIST += test/nccl-gpu test/bench/nccl_collectives.py
