@@ -46,6 +46,9 @@ VERBOSE = bool(os.environ.get("MESH_LAB_VERBOSE"))
 # Emulated machines are slow: what namespaces have shown already is run on them
 # only when asked for.
 THOROUGH = FABRIC != "vm" or bool(os.environ.get("MESH_LAB_LONG"))
+# So is what a sanitizer watches.
+SANITIZED = (BUILD / "Makefile").exists() and \
+    "-fsanitize" in (BUILD / "Makefile").read_text()
 
 BOOT_S = 300
 COMMAND_S = 60
