@@ -113,9 +113,27 @@ def same_host_off(net):
          tls="mesh_rc,self,sm")
 
 
+def limits_are_named(net):
+    """What the device refuses: a job ends with the limit, its value, and where
+    to look."""
+    if lab.FABRIC != "swverbs":
+        raise lab.Skip("faults can be ordered of software verbs only")
+    # The first queue pair is a trial.
+    for verb, limit in (("create_qp 2", r"\d+ queue pairs .*rdma resource"),
+                        ("create_cq 1", r"\d+ entries .*UCX_MESH_RC_TX_CQ_LEN"),
+                        ("create_srq 1", r"\d+ receives .*RX_QUEUE_LEN"),
+                        ("reg_mr 1", r"locked memory is .*limited")):
+        result = net.mpirun(
+            "sweep", 100000, 8, hosts=net.nodes()[:2], deadline=PROGRAM_S,
+            env={"SWVERBS_FAULTS": f"fail {verb} ENOMEM 1000"})
+        result.failed()
+        lab.check(result.lines(limit), f"{verb}: no word of {limit}",
+                  result.text)
+
+
 if __name__ == "__main__":
     lab.main([("ring3", [
         sizes_up_to_16_mib, sizes_all_pairs, sizes_several_ranks_per_node,
         sizes_with_shared_memory, thread_multiple, onesided, spawn, fork,
         fork_and_write, flood_of_unexpected_messages, memory_flat,
-        same_host_off])])
+        same_host_off, limits_are_named])])

@@ -31,6 +31,8 @@ libuct_mesh_la_SOURCES = \
 	src/uct/mesh/mesh_iface_query.c \
 	src/uct/mesh/mesh_iface_reach.c \
 	src/uct/mesh/mesh_iface_verbs.c \
+	src/uct/mesh/mesh_limit.c \
+	src/uct/mesh/mesh_limit.h \
 	src/uct/mesh/mesh_map.c \
 	src/uct/mesh/mesh_map.h \
 	src/uct/mesh/mesh_md.c \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The queue pair of a connection, and which addresses it uses. */
 #include "mesh_conn.h"
+#include "mesh_limit.h"
 
 #include <errno.h>
 #include <sodium.h>
@@ -58,15 +59,16 @@ int uct_mesh_conn_qp_create(uct_mesh_conn_t *conn)
                 .max_inline_data = iface->inline_size,
             },
     };
+    const uct_mesh_md_t *md = uct_mesh_iface_md(iface);
+    char hint[UCT_MESH_LIMIT_LEN];
     int ret;
 
     if (conn->qp == NULL)
-        conn->qp = ibv_create_qp(uct_mesh_iface_md(iface)->pd, &init);
+        conn->qp = ibv_create_qp(md->pd, &init);
     if (conn->qp == NULL) {
-        ret = -errno;
-        uct_mesh_conn_explain(conn, errno, "creating a QP failed",
-                              "the device may be out of QPs (`rdma resource "
-                              "show`) or the locked memory limit too low",
+        ret = errno != 0 ? -errno : -ENOMEM;
+        uct_mesh_limit_explain(md, UCT_MESH_LIMIT_QP, -ret, hint);
+        uct_mesh_conn_explain(conn, -ret, "creating a QP failed", hint,
                               conn->reason);
         return ret;
     }

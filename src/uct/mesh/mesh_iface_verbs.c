@@ -2,6 +2,7 @@
 /*
  * The verbs objects of an interface, sized by the settings and the device.
  */
+#include "mesh_limit.h"
 #include "mesh_rx.h"
 #include "mesh_tx.h"
 
@@ -37,15 +38,17 @@ static unsigned smaller(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-static int verbs_error(const uct_mesh_iface_t *iface, const char *what)
+static int verbs_error(const uct_mesh_iface_t *iface, const char *what,
+                       enum uct_mesh_limit limit)
 {
+    const uct_mesh_md_t *md = uct_mesh_iface_md(iface);
     int error = errno != 0 ? errno : ENOMEM;
-    char label[MESH_LANE_LABEL_LEN];
+    char label[MESH_LANE_LABEL_LEN], hint[UCT_MESH_LIMIT_LEN];
 
-    mesh_error("node %s lane %s: %s failed: %s (%d)",
-               uct_mesh_iface_md(iface)->node.name,
+    uct_mesh_limit_explain(md, limit, error, hint);
+    mesh_error("node %s lane %s: %s failed: %s (%d)%s%s", md->node.name,
                mesh_lane_label(&iface->lane, label), what, strerror(error),
-               error);
+               error, hint[0] != '\0' ? "; " : "", hint);
     return -error;
 }
 
@@ -148,8 +151,8 @@ static int create_cq(uct_mesh_iface_t *iface,
     iface->cq = ibv_create_cq(md->context, (int)(sends + iface->rx_max), NULL,
                               iface->channel, 0);
     return iface->cq != NULL ? 0
-                             : verbs_error(iface, "creating a completion "
-                                                  "queue");
+                             : verbs_error(iface, "creating a completion queue",
+                                           UCT_MESH_LIMIT_CQ);
 }
 
 static int create_srq(uct_mesh_iface_t *iface)
@@ -161,7 +164,8 @@ static int create_srq(uct_mesh_iface_t *iface)
     iface->srq = ibv_create_srq(uct_mesh_iface_md(iface)->pd, &init);
     return iface->srq != NULL
                ? 0
-               : verbs_error(iface, "creating a shared receive queue");
+               : verbs_error(iface, "creating a shared receive queue",
+                             UCT_MESH_LIMIT_SRQ);
 }
 
 /* How much the device carries inline is only known of a QP. */
@@ -183,12 +187,12 @@ static int probe_inline(uct_mesh_iface_t *iface)
         qp = ibv_create_qp(uct_mesh_iface_md(iface)->pd, &init);
     }
     if (qp == NULL)
-        return verbs_error(iface, "creating a queue pair");
+        return verbs_error(iface, "creating a queue pair", UCT_MESH_LIMIT_QP);
     iface->inline_size = smaller(init.cap.max_inline_data, UCT_MESH_MAX_INLINE);
     ibv_destroy_qp(qp);
     if (iface->inline_size < UCT_MESH_MIN_INLINE) {
         errno = ENOTSUP;
-        return verbs_error(iface, "sending inline data");
+        return verbs_error(iface, "sending inline data", UCT_MESH_LIMIT_QP);
     }
     return 0;
 }

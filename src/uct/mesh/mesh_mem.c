@@ -2,6 +2,7 @@
 #include "mesh_mem.h"
 
 #include "mesh_backend.h"
+#include "mesh_limit.h"
 
 #include "common/log.h"
 #include "common/wire_cursor.h"
@@ -38,26 +39,25 @@ static uct_mesh_region_t *region_of(uct_mem_h memh)
 static void explain_reg_failure(const uct_mesh_md_t *md, const void *address,
                                 size_t length, int error)
 {
-    const char *hint = "";
+    char hint[UCT_MESH_LIMIT_LEN];
 
-    if (error == ENOMEM || error == EAGAIN)
-        hint = "; the limit of locked memory may be too low: see `ulimit -l`, "
-               "/etc/security/limits.d, LimitMEMLOCK= or --ulimit memlock=-1";
+    uct_mesh_limit_explain(md, UCT_MESH_LIMIT_MR, error, hint);
     mesh_error("node %s device %s: registering %zu bytes at %p failed: %s "
-               "(%d)%s",
+               "(%d)%s%s",
                md->node.name, ibv_get_device_name(md->context->device), length,
-               address, strerror(error), error, hint);
+               address, strerror(error), error, hint[0] != '\0' ? "; " : "",
+               hint);
 }
 
-static void explain_lock_limit(const uct_mesh_md_t *md, rlim_t limit, int error)
+static void explain_lock_limit(const uct_mesh_md_t *md, int error)
 {
+    char hint[UCT_MESH_LIMIT_LEN];
+
+    uct_mesh_limit_memlock(hint, sizeof(hint));
     mesh_error("node %s device %s is not used: locking %d KiB of memory "
-               "failed: %s (%d); the limit is %llu KiB: raise it with `ulimit "
-               "-l`, memlock in /etc/security/limits.d, LimitMEMLOCK= of the "
-               "service or --ulimit memlock=-1 of the container",
+               "failed: %s (%d); %s",
                md->node.name, ibv_get_device_name(md->context->device),
-               TRIAL_LEN / 1024, strerror(error), error,
-               (unsigned long long)limit / 1024);
+               TRIAL_LEN / 1024, strerror(error), error, hint);
 }
 
 /* mlock() has the limit that pinning has.  Registering would be a truer trial,
@@ -79,7 +79,7 @@ bool uct_mesh_mem_may_lock(const uct_mesh_md_t *md)
     error = mlock(memory, TRIAL_LEN) != 0 ? errno : 0;
     munmap(memory, TRIAL_LEN);
     if (error != 0)
-        explain_lock_limit(md, limit.rlim_cur, error);
+        explain_lock_limit(md, error);
     return error == 0;
 }
 
