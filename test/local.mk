@@ -213,7 +213,12 @@ AM_TESTS_ENVIRONMENT = \
 EXTRA_DIST += test/ucx-source.sh \
 	test/layout/run test/layout/layout.c test/layout/fields.def \
 	test/conformance/run test/conformance/gtest.mk \
-	test/conformance/suites.py test/conformance/README.md
+	test/conformance/suites.py test/conformance/README.md \
+	test/conformance/recorded-gtest_ucp \
+	test/conformance/recorded-gtest_uct \
+	test/conformance/recorded-mpi test/conformance/mpi-suite \
+	test/conformance/mpi_cases.py test/conformance/mpi_old_names.h \
+	test/conformance/mpi_run test/conformance/test_conformance.py
 
 # What runs in every UCX, see test/versions/run.
 check_PROGRAMS += test/versions/ucp_data test/versions/uct_dmabuf
@@ -229,5 +234,6 @@ bench: all $(check_PROGRAMS)
 		'$(srcdir)/test/bench/relay_cost.py' >bench.txt || \
 		{ cat bench.txt; exit 1; }
 	cat bench.txt
+EXTRA_DIST += test/bench/scale.py test/bench/scale.txt
 CLEANFILES += bench.txt
 .PHONY: bench

@@ -1,8 +1,9 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Fetches the source package of the installed UCX; to be sourced, with $work
-# set to a scratch directory, $name to the name of the test, and skip() defined.
+# Fetches source packages, that of the installed UCX first of all; to be sourced,
+# with $work set to a scratch directory, $name to the name of the test, and
+# skip() defined.
 #
 # It is fetched with an apt root of its own, whose sources are the host's with
 # their keys; nothing of the host's apt changes, and no privilege is needed.
@@ -29,7 +30,8 @@ write_sources() {
     drop_other_archives
 }
 
-# Only the archive that UCX came from, where apt still knows which it was.
+# Only the archive that the package $binary came from, where apt still knows
+# which it was.
 drop_other_archives() {
     uri=$(apt-cache policy "$binary" 2>/dev/null |
         sed -n 's/^ *[0-9]* \([a-z+]*:[^ ]*\) .*/\1/p' | head -n 1)
@@ -52,11 +54,34 @@ own_apt() {
         "$@" >>"$work/apt.log" 2>&1
 }
 
-# Sets tree to the unpacked source package of the installed UCX.
-fetch_tree() {
-    for tool in apt-get dpkg-query dpkg-source; do
+# fetch_source SOURCE [VERSION]: sets tree to that source package, unpacked; any
+# version that the host's archive has will do if none is named.
+fetch_source() {
+    for tool in apt-get dpkg-source; do
         command -v "$tool" >/dev/null || skip "no $tool here"
     done
+    for tree in "$cache/$1-${2-}"*; do
+        [ ! -d "$tree" ] || return 0
+    done
+    echo "$name: fetching the source package $1 ${2-}"
+    write_sources
+    mkdir -p "$work/apt/state/lists/partial" "$work/apt/cache" "$cache"
+    # A failing archive matters only if the package is not found then.
+    own_apt update || true
+    (cd "$work" && own_apt source --download-only "$1${2:+=$2}") ||
+        skip "cannot fetch $1 ${2-}: $(grep '^[EW]:' \
+            "$work/apt.log" | head -n 1)"
+    dpkg-source -x "$work/$1"_*.dsc "$work/tree" >>"$work/apt.log" 2>&1 ||
+        skip "cannot unpack $1: $(tail -n 1 "$work/apt.log")"
+    tree=$cache/$1-${2:-$(sed -n 's/^Version: *//p' "$work/$1"_*.dsc)}
+    # Another run may have been faster.
+    cp -a "$work/tree" "$cache/new.$$"
+    mv -T "$cache/new.$$" "$tree" 2>/dev/null || rm -rf "$cache/new.$$"
+}
+
+# Sets tree to the unpacked source package of the installed UCX.
+fetch_tree() {
+    command -v dpkg-query >/dev/null || skip "no dpkg-query here"
     binary=$(dpkg-query -S "*/libuct.so.0" 2>/dev/null | head -n 1) ||
         true
     binary=${binary%%:*}
@@ -65,22 +90,7 @@ fetch_tree() {
     source=$(dpkg-query -W -f '${source:Package}' "$binary")
     # shellcheck disable=SC2016
     version=$(dpkg-query -W -f '${source:Version}' "$binary")
-    tree=$cache/$source-$version
-    [ -d "$tree" ] && return
-
-    echo "$name: fetching the source package $source $version"
-    write_sources
-    mkdir -p "$work/apt/state/lists/partial" "$work/apt/cache" "$cache"
-    # A failing archive matters only if the package is not found then.
-    own_apt update || true
-    (cd "$work" && own_apt source --download-only "$source=$version") ||
-        skip "cannot fetch $source $version: $(grep '^[EW]:' \
-            "$work/apt.log" | head -n 1)"
-    dpkg-source -x "$work"/*.dsc "$work/tree" >>"$work/apt.log" 2>&1 ||
-        skip "cannot unpack $source $version: $(tail -n 1 "$work/apt.log")"
-    # Another run may have been faster.
-    cp -r "$work/tree" "$tree.$$"
-    mv -T "$tree.$$" "$tree" 2>/dev/null || rm -rf "$tree.$$"
+    fetch_source "$source" "$version"
 }
 
 # Prints a part of the version of the tree: major, minor or patch.

@@ -5,7 +5,9 @@
 A suite runs in one process. A test that crashes, or is silent for too long,
 takes only itself down: the rest of its suite goes on in a new process. Prints
 each test that failed as it ends, then a table of the suites with the reasons
-of what was skipped. Exit status: 0 passed, 1 some failed, 2 no such test.
+of what was skipped. Results are kept as they come, and a later run goes on
+with them, until all have one. Exit status: 0 passed and no suite passes fewer
+than are recorded, 1 worse, 2 no such test.
 """
 
 import argparse
@@ -121,10 +123,36 @@ class Process:
         return status
 
 
-def run_suite(program, environment, tests, log, silence):
+class State:
+    """Results of a run that may be interrupted, in a file."""
+
+    def __init__(self, path):
+        self.path = path
+        self.results = {}
+        if os.path.exists(path):
+            with open(path) as file:
+                for line in file.read().splitlines():
+                    result, name, reason = line.split("\t")
+                    self.results[name] = (result, reason or None)
+
+    def add(self, results):
+        """Keeps the results of one process."""
+        self.results.update(results)
+        with open(self.path, "a") as file:
+            for name, (result, reason) in results.items():
+                print(result, name, reason or "", sep="\t", file=file)
+
+    def finish(self):
+        """All is done: the next run begins anew."""
+        if os.path.exists(self.path):
+            os.unlink(self.path)
+
+
+def run_suite(program, environment, tests, log, silence, state):
     """The results of all tests: a process for those still to be run."""
-    results = {}
-    left = list(tests)
+    results = {test: state.results[test] for test in tests
+               if test in state.results}
+    left = [test for test in tests if test not in results]
     while left:
         process = Process(program, environment, left, log, silence)
         status = process.run()
@@ -136,6 +164,7 @@ def run_suite(program, environment, tests, log, silence):
             name = next(reversed(process.results))
             process.results[name] = ("failed", "memory error, see the log")
         results.update(process.results)
+        state.add(process.results)
         left = [test for test in left if test not in results]
     return results
 
@@ -159,6 +188,29 @@ def print_table(table):
     return total
 
 
+def read_recorded(path):
+    """{suite: how many of it pass}."""
+    with open(path) as file:
+        lines = [line.split() for line in file if not line.startswith("#")]
+    return {suite: int(passed) for suite, passed in lines}
+
+
+def count_passed(results):
+    return sum(result == "passed" for result, _ in results.values())
+
+
+def print_worse(table, recorded):
+    """Suites that pass less than recorded; how many they are."""
+    worse = 0
+    for suite, wanted in recorded.items():
+        passed = count_passed(table.get(suite, {}))
+        if passed < wanted:
+            print("worse: %s: %d passed, %d are recorded" %
+                  (suite, passed, wanted))
+            worse += 1
+    return worse
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--silence", type=int, default=60, metavar="SECONDS",
@@ -166,6 +218,12 @@ def main():
     parser.add_argument("--log", required=True, help="all that is printed")
     parser.add_argument("--env", action="append", default=[],
                         metavar="NAME=VALUE", help="for the program only")
+    parser.add_argument("--state", required=True, metavar="FILE",
+                        help="what has been run so far")
+    parser.add_argument("--recorded", metavar="FILE",
+                        help="how many of each suite have to pass")
+    parser.add_argument("--record", action="store_true",
+                        help="write that file")
     parser.add_argument("program")
     parser.add_argument("pattern", help="as of --gtest_filter")
     args = parser.parse_args()
@@ -175,11 +233,12 @@ def main():
     suites = list_suites(args.program, environment, args.pattern)
     if not suites:
         return 2
-    with open(args.log, "w") as log:
+    state = State(args.state)
+    with open(args.log, "a" if state.results else "w") as log:
         for suite, tests in suites.items():
             start = time.monotonic()
             results = run_suite(args.program, environment, tests, log,
-                                args.silence)
+                                args.silence, state)
             table[suite[:-1]] = results
             print("# %s: %d tests, %.0f s" %
                   (suite[:-1], len(tests), time.monotonic() - start))
@@ -188,8 +247,17 @@ def main():
                     print("%s %s%s" % (result, name,
                                        ": " + reason if reason else ""))
             sys.stdout.flush()
+    state.finish()
     total = print_table(table)
-    return 1 if total["failed"] + total["crashed"] + total["hung"] else 0
+    bad = total["failed"] + total["crashed"] + total["hung"]
+    if args.record:
+        with open(args.recorded, "w") as file:
+            print("# suite, and how many of its tests pass", file=file)
+            for suite, results in table.items():
+                print(suite, count_passed(results), file=file)
+    elif args.recorded:
+        bad += print_worse(table, read_recorded(args.recorded))
+    return 1 if bad else 0
 
 
 if __name__ == "__main__":

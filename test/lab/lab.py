@@ -312,7 +312,7 @@ class Lab:
 
     def start_mpirun(self, program, *arguments, hosts=None, ranks=None,
                      slots=1, tls="mesh_rc,self", env=None, mca=None,
-                     stock=False, installed=False):
+                     stock=False, installed=False, wdir=None):
         """Starts an MPI program over the transport of the build; a Job.
 
         program is a path, or the name of one in test/mpi. hosts are nodes
@@ -332,6 +332,8 @@ class Lab:
             argv += ["--mca", name, value]
         for name, value in settings.items():
             argv += ["-x", f"{name}={value}"]
+        if wdir is not None:
+            argv += ["-wdir", wdir]
         what = " ".join([os.path.basename(program), *map(str, arguments)])
         return self._start(f"{what} on {','.join(hosts)}",
                            argv + [program, *map(str, arguments)])

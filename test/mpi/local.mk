@@ -2,6 +2,7 @@
 # MPI programs for the lab tests, which run them in virtual machines.
 mpi_programs = \
 	test/mpi/alltoall \
+	test/mpi/connect \
 	test/mpi/flood \
 	test/mpi/forker \
 	test/mpi/many \
@@ -19,6 +20,8 @@ EXTRA_DIST += test/mpi/mpi_test.h
 MPI_CPPFLAGS = -D_GNU_SOURCE= $(OMPI_CFLAGS:-I%=-isystem%)
 test_mpi_alltoall_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_alltoall_LDADD = $(OMPI_LIBS)
+test_mpi_connect_CPPFLAGS = $(MPI_CPPFLAGS)
+test_mpi_connect_LDADD = $(OMPI_LIBS)
 test_mpi_flood_CPPFLAGS = $(MPI_CPPFLAGS)
 test_mpi_flood_LDADD = $(OMPI_LIBS)
 test_mpi_forker_CPPFLAGS = $(MPI_CPPFLAGS)
