@@ -266,6 +266,10 @@ void mesh_nccl_call_begin(struct mesh_nccl_comm *comm)
 
 void mesh_nccl_call_work(struct mesh_nccl_comm *comm, unsigned jobs)
 {
+    if (jobs & MESH_NCCL_JOB_DESTROY) {
+        mesh_nccl_comm_destroy(comm);
+        return;
+    }
     if (atomic_load(&comm->state) != MESH_NCCL_COMM_CALLING)
         return; /* the end of a leg of a call that has failed */
     if (jobs & MESH_NCCL_JOB_DIAL)

@@ -17,6 +17,7 @@ enum mesh_nccl_job {
     MESH_NCCL_JOB_DIAL = 1 << 0,
     MESH_NCCL_JOB_READY = 1 << 1,
     MESH_NCCL_JOB_ENDED = 1 << 2,
+    MESH_NCCL_JOB_DESTROY = 1 << 3, /* nobody else has the comm any more */
 };
 
 extern const struct mesh_oob_ops mesh_nccl_call_ops;

@@ -183,8 +183,8 @@ struct mesh_nccl_comm {
 /* Not connected to anything. NULL: no memory. */
 struct mesh_nccl_comm *mesh_nccl_comm_create(struct mesh_nccl_fabric *fabric,
                                              bool sender);
-/* Closes the channel, destroys everything. Not on the engine's thread, nor the
- * helper's. */
+/* Closes the channels, destroys everything. Not on the engine's thread, for
+ * which it may wait. */
 void mesh_nccl_comm_destroy(struct mesh_nccl_comm *comm);
 
 /* Into fabric->comms, which the helper looks after, and out of it. */

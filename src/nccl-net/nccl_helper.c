@@ -121,6 +121,17 @@ static void do_job(struct mesh_nccl_helper *helper)
     pthread_cond_broadcast(&helper->idle);
 }
 
+/* helper->lock is held. */
+static void last_jobs(struct mesh_nccl_helper *helper)
+{
+    while (helper->jobs != NULL) {
+        if (helper->jobs->jobs & MESH_NCCL_JOB_DESTROY)
+            do_job(helper);
+        else
+            LL_DELETE2(helper->jobs, helper->jobs, job_next);
+    }
+}
+
 static void *helper_main(void *arg)
 {
     struct mesh_nccl_helper *helper = arg;
@@ -142,6 +153,7 @@ static void *helper_main(void *arg)
         if (helper->jobs == NULL && !helper->stop)
             pthread_cond_timedwait(&helper->wakeup, &helper->lock, &until);
     }
+    last_jobs(helper);
     pthread_mutex_unlock(&helper->lock);
     mesh_meshd_client_destroy(helper->map);
     return NULL;
@@ -190,6 +202,17 @@ void mesh_nccl_helper_post(struct mesh_nccl_helper *helper,
     comm->jobs |= job;
     pthread_cond_signal(&helper->wakeup);
     pthread_mutex_unlock(&helper->lock);
+}
+
+bool mesh_nccl_helper_knows(struct mesh_nccl_helper *helper,
+                            const struct mesh_nccl_comm *comm)
+{
+    bool known;
+
+    pthread_mutex_lock(&helper->lock);
+    known = helper->busy == comm || comm->jobs != 0;
+    pthread_mutex_unlock(&helper->lock);
+    return known;
 }
 
 void mesh_nccl_helper_forget(struct mesh_nccl_helper *helper,

@@ -37,12 +37,16 @@ struct mesh_nccl_helper {
 /* 0 or -errno. */
 int mesh_nccl_helper_start(struct mesh_nccl_helper *helper,
                            struct mesh_nccl_fabric *fabric);
-/* Jobs not begun are dropped. */
+/* Jobs not begun are dropped, but for comms to be destroyed. */
 void mesh_nccl_helper_stop(struct mesh_nccl_helper *helper);
 
 /* Wants comm->jobs looked at; see mesh_nccl_call_work(). */
 void mesh_nccl_helper_post(struct mesh_nccl_helper *helper,
                            struct mesh_nccl_comm *comm, unsigned job);
+
+/* Has it jobs of comm's to do, or is it at one? Never waits. */
+bool mesh_nccl_helper_knows(struct mesh_nccl_helper *helper,
+                            const struct mesh_nccl_comm *comm);
 
 /* When it returns the helper does not know comm any more. */
 void mesh_nccl_helper_forget(struct mesh_nccl_helper *helper,

@@ -129,6 +129,12 @@ static int hand_out(struct mesh_nccl_comm *comm,
     return 0;
 }
 
+/* Destroying waits for the engine, which NCCL's threads must not. */
+static void leave(struct mesh_nccl_comm *comm)
+{
+    mesh_nccl_helper_post(&comm->fabric->helper, comm, MESH_NCCL_JOB_DESTROY);
+}
+
 static int rdma_accept(struct mesh_nccl_object *object,
                        struct mesh_nccl_object **comm_p)
 {
@@ -139,7 +145,7 @@ static int rdma_accept(struct mesh_nccl_object *object,
     while ((comm = take_accepted(listener)) != NULL) {
         if (atomic_load(&comm->state) == MESH_NCCL_COMM_READY)
             return hand_out(comm, comm_p);
-        mesh_nccl_comm_destroy(comm); /* its peer tries again, or says why */
+        leave(comm); /* its peer tries again, or says why */
     }
     return mesh_nccl_transport_accept_wait(&listener->asked_ns);
 }
@@ -194,7 +200,8 @@ static struct mesh_nccl_comm *call_find(struct mesh_nccl_fabric *fabric,
         comm = NULL;
     if (comm != NULL) {
         atomic_store(&comm->asked_ns, mesh_clock_ns());
-        *over_p = atomic_load(&comm->state) != MESH_NCCL_COMM_CALLING;
+        *over_p = atomic_load(&comm->state) != MESH_NCCL_COMM_CALLING &&
+                  !mesh_nccl_helper_knows(&fabric->helper, comm);
         if (*over_p)
             HASH_DEL(fabric->calls, comm);
     }
@@ -209,10 +216,9 @@ static int call_finish(struct mesh_nccl_comm *comm,
     int error = atomic_load(&comm->error);
 
     mesh_nccl_handle_set_cookie(bytes, 0);
-    mesh_nccl_helper_forget(&comm->fabric->helper, comm);
     if (atomic_load(&comm->state) == MESH_NCCL_COMM_READY)
         return hand_out(comm, comm_p);
-    mesh_nccl_comm_destroy(comm);
+    leave(comm);
     return error;
 }
 

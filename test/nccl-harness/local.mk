@@ -6,9 +6,15 @@ test_nccl_harness_rank_SOURCES = \
 	test/nccl-harness/link.h \
 	test/nccl-harness/net.c \
 	test/nccl-harness/net.h \
+	test/nccl-harness/options.c \
+	test/nccl-harness/options.h \
 	test/nccl-harness/rank.c \
 	test/nccl-harness/side.c \
-	test/nccl-harness/side.h
+	test/nccl-harness/side.h \
+	test/nccl-harness/watch.c \
+	test/nccl-harness/watch.h
+# The plugin shall find the functions of watch.c.
+test_nccl_harness_rank_LDFLAGS = $(AM_LDFLAGS) -rdynamic
 test_nccl_harness_rank_LDADD = -ldl -lpthread
 harness_tests = test/nccl-harness/test-harness
 TESTS += $(harness_tests)

@@ -1,26 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "net.h"
 
+#include "watch.h"
+
 #include <dlfcn.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 
-/*
- * A call may not wait, so its thread may not give up the processor of its own
- * will for long.  On a loaded machine a lock of the software verbs can take
- * that long now and then; so a single call fails only at what no lock takes,
- * or at HARNESS_LIMIT_MS, and all together if more than a few take over 1 ms.
- */
-#define LIMIT_MS     1500.0
-#define LONG_US      1000
-#define LONG_PERCENT 3
-#define LONG_FEW     30
-#define POISON       ((void *)0x5a5a5a5a5a5aull)
+#define POISON ((void *)0x5a5a5a5a5a5aull)
 
 #define TABLE(n) ((const struct mesh_nccl_table_v##n *)net->table)
 
@@ -34,62 +23,6 @@ void fail(const char *format, ...)
     fprintf(stderr, "\n");
     va_end(args);
     exit(1);
-}
-
-/* The stop watch ------------------------------------------------------------
- */
-
-static atomic_long longest_us;
-static atomic_ulong calls, long_calls;
-
-struct watch {
-    struct timespec start;
-    long switches;
-};
-
-static struct watch watch_start(void)
-{
-    struct rusage usage;
-    struct watch watch;
-
-    getrusage(RUSAGE_THREAD, &usage);
-    watch.switches = usage.ru_nvcsw;
-    clock_gettime(CLOCK_MONOTONIC, &watch.start);
-    return watch;
-}
-
-static void watch_stop(const struct watch *watch, const char *what)
-{
-    const char *text = getenv("HARNESS_LIMIT_MS");
-    double limit = text != NULL ? atof(text) : LIMIT_MS;
-    struct rusage usage;
-    struct timespec now;
-    long us, most;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    getrusage(RUSAGE_THREAD, &usage);
-    atomic_fetch_add(&calls, 1);
-    if (usage.ru_nvcsw == watch->switches)
-        return;
-    us = (now.tv_sec - watch->start.tv_sec) * 1000000 +
-         (now.tv_nsec - watch->start.tv_nsec) / 1000;
-    if (us > LONG_US)
-        atomic_fetch_add(&long_calls, 1);
-    most = atomic_load(&longest_us);
-    while (us > most && !atomic_compare_exchange_weak(&longest_us, &most, us))
-        ;
-    if ((double)us > limit * 1000)
-        fail("%s waited %.1f ms", what, (double)us / 1000);
-}
-
-void net_check_waits(int rank)
-{
-    unsigned long all = atomic_load(&calls), over = atomic_load(&long_calls);
-
-    printf("rank %d: %lu of %lu calls waited over 1 ms, the longest %.1f ms\n",
-           rank, over, all, (double)atomic_load(&longest_us) / 1000);
-    if (over > LONG_FEW && over * 100 > all * LONG_PERCENT)
-        fail("too many calls waited");
 }
 
 /* Opening -------------------------------------------------------------------
@@ -224,9 +157,9 @@ int net_connect(struct net *net, void *handle, void **comm)
 {
     struct mesh_nccl_config config = {.traffic_class = -1};
     void *device = NULL;
-    struct watch watch = watch_start();
     int result;
 
+    watch_start("connect");
     *comm = POISON;
     if (net->version >= 11)
         result = TABLE(11)->connect(net->context, 0, handle, comm, &device);
@@ -234,7 +167,7 @@ int net_connect(struct net *net, void *handle, void **comm)
         result = TABLE(10)->connect(0, &config, handle, comm, &device);
     else
         result = TABLE(7)->connect(0, handle, comm, &device);
-    watch_stop(&watch, "connect");
+    watch_stop();
     if (*comm == POISON)
         fail("connect leaves the comm as it was");
     return result;
@@ -243,12 +176,12 @@ int net_connect(struct net *net, void *handle, void **comm)
 int net_accept(struct net *net, void *listener, void **comm)
 {
     void *device = NULL;
-    struct watch watch = watch_start();
     int result;
 
+    watch_start("accept");
     *comm = POISON;
     result = TABLE(7)->accept(listener, comm, &device);
-    watch_stop(&watch, "accept");
+    watch_stop();
     if (*comm == POISON)
         fail("accept leaves the comm as it was");
     return result;
@@ -274,9 +207,9 @@ void net_dereg(struct net *net, void *comm, void *mr)
 int net_isend(struct net *net, void *comm, void *data, size_t size, int tag,
               void *mr, void **request)
 {
-    struct watch watch = watch_start();
     int result;
 
+    watch_start("isend");
     *request = POISON;
     if (net->version >= 10)
         result = TABLE(10)->isend(comm, data, size, tag, mr, NULL, request);
@@ -284,7 +217,7 @@ int net_isend(struct net *net, void *comm, void *data, size_t size, int tag,
         result = TABLE(9)->isend(comm, data, size, tag, mr, request);
     else
         result = TABLE(7)->isend(comm, data, (int)size, tag, mr, request);
-    watch_stop(&watch, "isend");
+    watch_stop();
     if (*request == POISON)
         fail("isend leaves the request as it was");
     return result;
@@ -297,9 +230,9 @@ int net_irecv(struct net *net, void *comm, int count, void **data,
     void *preset = *request;
     int narrow[8];
     size_t wide[8];
-    struct watch watch = watch_start();
     int result;
 
+    watch_start("irecv");
     for (int i = 0; i < count; i++) {
         narrow[i] = (int)sizes[i];
         wide[i] = sizes[i];
@@ -311,7 +244,7 @@ int net_irecv(struct net *net, void *comm, int count, void **data,
         result = TABLE(9)->irecv(comm, count, data, wide, tags, mrs, request);
     else
         result = TABLE(7)->irecv(comm, count, data, narrow, tags, mrs, request);
-    watch_stop(&watch, "irecv");
+    watch_stop();
     if (*request == preset)
         fail("irecv leaves the request as it was");
     return result;
@@ -319,12 +252,12 @@ int net_irecv(struct net *net, void *comm, int count, void **data,
 
 int net_test(struct net *net, void *request, int *done, int *sizes)
 {
-    struct watch watch = watch_start();
     int result;
 
+    watch_start("test");
     *done = 0x5a;
     result = TABLE(7)->test(request, done, sizes);
-    watch_stop(&watch, "test");
+    watch_stop();
     if (*done != 0 && *done != 1)
         fail("test leaves done as it was");
     return result;

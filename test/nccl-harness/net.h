@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * net: a net plugin seen through any of its tables, with a stop watch on the
- * calls that must not wait.
+ * net: a net plugin seen through any of its tables, with a watch on the calls
+ * that must not wait.
  *
  * Threads: open and close on one; the calls as NCCL makes them.
  */
@@ -45,8 +45,5 @@ int net_isend(struct net *net, void *comm, void *data, size_t size, int tag,
 int net_irecv(struct net *net, void *comm, int count, void **data,
               const size_t *sizes, int *tags, void **mrs, void **request);
 int net_test(struct net *net, void *request, int *done, int *sizes);
-
-/* Says how many calls waited, and fails if it were too many. */
-void net_check_waits(int rank);
 
 #endif

@@ -7,10 +7,11 @@
  * service thread goes on registering the same memory on every comm.
  */
 #include "link.h"
+#include "options.h"
 #include "side.h"
+#include "watch.h"
 
 #include <dirent.h>
-#include <getopt.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -22,35 +23,10 @@
 
 #define CANARY       0xa5
 #define CANARY_LEN   64
-#define SETUP_S      60
+#define SETUP_S      180
 #define SHARED_LEN   (4u << 20)
 #define GROWTH_PAGES 8192 /* 32 MiB, for what others threads take meanwhile */
 #define ERROR_S      60   /* for an error that must come */
-
-struct options {
-    const char *plugin;
-    const char *directory;
-    const char *pairs; /* "0-1,1-2"; NULL: all */
-    int version;
-    unsigned rank, ranks;
-    unsigned comms; /* communicators at the same time */
-    unsigned conns; /* connections each way to each peer */
-    unsigned cycles;
-    struct link_plan plan;
-    int victim;        /* this rank kills itself; -1: none */
-    int sleeper;       /* this one stops until SIGCONT; -1: none */
-    bool expect_error; /* something is done to us from outside */
-};
-
-static struct options options = {
-    .version = 12,
-    .comms = 1,
-    .conns = 1,
-    .cycles = 1,
-    .plan = {.messages = 30, .max_size = 65536, .max_group = 4, .depth = 8},
-    .victim = -1,
-    .sleeper = -1,
-};
 
 struct session {
     unsigned cycle, index;
@@ -70,27 +46,6 @@ static double now_s(void)
 
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-static bool is_pair(unsigned a, unsigned b)
-{
-    char one[16], other[16];
-    const char *list = options.pairs;
-
-    if (a == b)
-        return false;
-    if (list == NULL)
-        return true;
-    snprintf(one, sizeof(one), "%u-%u", a, b);
-    snprintf(other, sizeof(other), "%u-%u", b, a);
-    while (*list != '\0') {
-        size_t len = strcspn(list, ",");
-
-        if (strncmp(list, one, len) == 0 || strncmp(list, other, len) == 0)
-            return true;
-        list += len + (list[len] == ',');
-    }
-    return false;
 }
 
 /* Set-up --------------------------------------------------------------------
@@ -129,7 +84,7 @@ static void prepare(struct session *session)
     memset(session->handles, CANARY, (size_t)session->link_count * HANDLE_ROOM);
     for (unsigned peer = 0; peer < options.ranks; peer++) {
         for (unsigned conn = 0; conn < options.conns; conn++) {
-            if (!is_pair(options.rank, peer))
+            if (!options_pair(options.rank, peer))
                 continue;
             session->links[link].peer = peer;
             session->links[link + 1].peer = peer;
@@ -140,7 +95,7 @@ static void prepare(struct session *session)
     link = 0;
     for (unsigned peer = 0; peer < options.ranks; peer++) {
         for (unsigned conn = 0; conn < options.conns; conn++) {
-            if (!is_pair(options.rank, peer))
+            if (!options_pair(options.rank, peer))
                 continue;
             side_get(session->handles + (size_t)(link + 1) * HANDLE_ROOM,
                      MESH_NCCL_HANDLE_LEN, "handle.%u.%u.%u.%u.%u",
@@ -326,7 +281,7 @@ static void *session_main(void *arg)
     uint64_t bytes = 0;
 
     for (unsigned peer = 0; peer < options.ranks; peer++)
-        peers += is_pair(options.rank, peer);
+        peers += options_pair(options.rank, peer);
     session->link_count = peers * options.conns * 2;
     session->links = calloc(session->link_count, sizeof(*session->links));
     if (session->links == NULL || session->link_count > 256)
@@ -414,95 +369,6 @@ static void run_cycle(unsigned cycle)
     net_close(&net);
 }
 
-static void parse(int argc, char **argv)
-{
-    static const struct option names[] = {
-        {"plugin", required_argument, NULL, 'p'},
-        {"directory", required_argument, NULL, 'd'},
-        {"table", required_argument, NULL, 't'},
-        {"rank", required_argument, NULL, 'r'},
-        {"ranks", required_argument, NULL, 'n'},
-        {"pairs", required_argument, NULL, 'P'},
-        {"communicators", required_argument, NULL, 'c'},
-        {"connections", required_argument, NULL, 'C'},
-        {"cycles", required_argument, NULL, 'y'},
-        {"messages", required_argument, NULL, 'm'},
-        {"max-size", required_argument, NULL, 's'},
-        {"max-group", required_argument, NULL, 'g'},
-        {"depth", required_argument, NULL, 'D'},
-        {"victim", required_argument, NULL, 'v'},
-        {"sleeper", required_argument, NULL, 'S'},
-        {"expect-error", no_argument, NULL, 'e'},
-        {0},
-    };
-    int option;
-
-    while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
-        const unsigned number = optarg ? (unsigned)strtoul(optarg, NULL, 0) : 0;
-
-        switch (option) {
-        case 'p':
-            options.plugin = optarg;
-            break;
-        case 'd':
-            options.directory = optarg;
-            break;
-        case 't':
-            options.version = (int)number;
-            break;
-        case 'r':
-            options.rank = number;
-            break;
-        case 'n':
-            options.ranks = number;
-            break;
-        case 'P':
-            options.pairs = optarg;
-            break;
-        case 'c':
-            options.comms = number;
-            break;
-        case 'C':
-            options.conns = number;
-            break;
-        case 'y':
-            options.cycles = number;
-            break;
-        case 'm':
-            options.plan.messages = number;
-            break;
-        case 's':
-            options.plan.max_size = strtoull(optarg, NULL, 0);
-            break;
-        case 'g':
-            options.plan.max_group = number;
-            break;
-        case 'D':
-            options.plan.depth = number;
-            break;
-        case 'v':
-            options.victim = (int)number;
-            break;
-        case 'S':
-            options.sleeper = (int)number;
-            break;
-        case 'e':
-            options.expect_error = true;
-            break;
-        default:
-            exit(2);
-        }
-    }
-    if (options.plugin == NULL || options.directory == NULL ||
-        options.ranks < 2 || options.comms < 1 || options.comms > 8 ||
-        options.plan.max_group < 1 || options.plan.max_group > 8 ||
-        options.plan.depth < 1 || options.plan.depth > LINK_DEPTH) {
-        fprintf(stderr, "usage: rank --plugin FILE --directory DIR --rank N "
-                        "--ranks N [--table 7..12] ...\n");
-        exit(2);
-    }
-}
-
 static void *nothing(void *arg)
 {
     return arg;
@@ -524,7 +390,8 @@ int main(int argc, char **argv)
     char name[32];
 
     setvbuf(stdout, NULL, _IOLBF, 0);
-    parse(argc, argv);
+    options_parse(argc, argv);
+    watch_init();
     side_init(options.directory);
     start_run_time();
     tasks = entries("/proc/self/task");
@@ -536,7 +403,7 @@ int main(int argc, char **argv)
         if (options.victim < 0 && !options.expect_error)
             side_barrier(name, options.rank, options.ranks);
     }
-    net_check_waits((int)options.rank);
+    watch_report((int)options.rank);
     printf("rank %u: table v%d right\n", options.rank, options.version);
     return 0;
 }

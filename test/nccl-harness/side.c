@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define WAIT_US   2000
-#define WAITS_MAX (60 * 1000000 / WAIT_US)
+#define WAITS_MAX (180 * 1000000 / WAIT_US)
 
 static const char *directory;
 
@@ -68,7 +68,7 @@ void side_get(void *data, size_t len, const char *format, ...)
             return;
         usleep(WAIT_US);
     }
-    fail("no %s within a minute", path);
+    fail("no %s within three minutes", path);
 }
 
 void side_barrier(const char *name, unsigned rank, unsigned ranks)
