@@ -71,8 +71,7 @@ class Tree:
                          and path.is_relative_to(TOP / "src")
                          for pattern in _messages(text)]
         self.helps = {
-            "meshctl": _output(BUILD / "src/meshctl/meshctl", "--help")
-            + (TOP / "man/meshctl.1.scd").read_text("utf-8"),
+            "meshctl": _meshctl_help(),
             "meshd": _output(BUILD / "src/meshd/meshd", "--help"),
             "contrib/mesh-lab": _lab_help(),
             "contrib/test": _output(TOP / "contrib/test", "--list")
@@ -84,6 +83,14 @@ class Tree:
             "contrib/mesh-env": "",
         }
         self.helps["mesh-lab"] = self.helps["contrib/mesh-lab"]
+
+
+def _meshctl_help():
+    """Its own and that of each command, which stand indented in it."""
+    program = BUILD / "src/meshctl/meshctl"
+    text = _output(program, "--help")
+    return text + "".join(_output(program, command, "--help") for command
+                          in re.findall(r"^  ([a-z]+) ", text, re.MULTILINE))
 
 
 def _lab_help():
