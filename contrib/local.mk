@@ -5,6 +5,11 @@ EXTRA_DIST += contrib/common.sh contrib/demo contrib/demolib contrib/lab \
 	test/docs/check.py test/docs/test-settings \
 	test/mpi/alltoall.c test/mpi/mpi_test.h
 
+# Completion of command lines, where bash-completion looks for it.
+bashcompletiondir = $(datadir)/bash-completion/completions
+dist_bashcompletion_DATA = contrib/completion/meshctl \
+	contrib/completion/meshd contrib/completion/mesh-lab
+
 # Directories are distributed as they are; Python may have left caches there.
 dist-hook:
 	find $(distdir)/contrib $(distdir)/test -name __pycache__ \

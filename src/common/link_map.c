@@ -454,6 +454,8 @@ static void self_build(const struct mesh_link_map *map,
     record->flags = map->config.flags;
     memcpy(record->name, map->config.name, sizeof(record->name));
     record->name[sizeof(record->name) - 1] = '\0';
+    memcpy(record->about, map->config.about, sizeof(record->about));
+    record->about[sizeof(record->about) - 1] = '\0';
     record->lane_count = min_uint(lane_count, map->config.max_lanes);
     for (unsigned i = 0; i < record->lane_count; i++)
         record->lanes[i] = lanes[i];

@@ -58,6 +58,7 @@ struct mesh_link_map_config {
     uint64_t instance;
     uint64_t first_sequence; /* wall clock in ms */
     char name[MESH_NODE_NAME_LEN];
+    char about[MESH_MAP_ABOUT_LEN];
     uint16_t flags;                  /* MESH_MAP_NODE_* */
     const struct mesh_wire_key *key; /* borrowed, NULL: none */
     unsigned max_nodes;              /* 256, this one included */

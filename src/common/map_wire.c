@@ -133,6 +133,7 @@ int mesh_map_record_encode(const struct mesh_map_record *record,
     mesh_wire_writer_init(&writer, data, MESH_MAP_WIRE_RECORD_MAX);
     mesh_wire_write_u16(&writer, record->flags);
     mesh_wire_write_string(&writer, record->name, sizeof(record->name));
+    mesh_wire_write_string(&writer, record->about, sizeof(record->about));
     mesh_wire_write_u8(&writer, (uint8_t)record->lane_count);
     for (unsigned i = 0; i < record->lane_count; i++)
         mesh_lane_info_write(&writer, &record->lanes[i]);
@@ -172,6 +173,7 @@ int mesh_map_record_decode(const uint8_t *data, size_t len, unsigned max_lanes,
     mesh_wire_reader_init(&reader, data, len);
     record_p->flags = mesh_wire_read_u16(&reader);
     mesh_wire_read_string(&reader, record_p->name, sizeof(record_p->name));
+    mesh_wire_read_string(&reader, record_p->about, sizeof(record_p->about));
     record_p->lane_count =
         count_read(&reader, min_uint(max_lanes, MESH_MAP_MAX_LANES), &error);
     for (unsigned i = 0; !reader.failed && i < record_p->lane_count; i++)

@@ -10,7 +10,7 @@
  *                 record length u16, offset u16, length u16, bytes
  *      SUMMARY    answer u8 (0, 1), first id u64, last id u64, count u8,
  *                 entries: node id u64, instance u64, sequence u64
- *      record     flags u16, name text, lane count u8, lanes (see
+ *      record     flags u16, name text, about text, lane count u8, lanes (see
  *                 lane_info.h), link count u8, links
  *      link       lane u8, cable u8, remote node u64, remote instance u64,
  *                 remote lane u8
@@ -32,7 +32,7 @@
 #include "wire_auth.h"
 
 #define MESH_MAP_WIRE_MAGIC   0x4d4d4150u /* "MMAP" */
-#define MESH_MAP_WIRE_VERSION 1
+#define MESH_MAP_WIRE_VERSION 2
 
 #define MESH_MAP_MAX_NODES 1024 /* hard limits; settings may be lower */
 #define MESH_MAP_MAX_LANES 32   /* of a node */
@@ -41,9 +41,13 @@
 #define MESH_MAP_WIRE_PIECE   1200
 #define MESH_MAP_WIRE_ENTRIES 50
 #define MESH_MAP_WIRE_LINK    19
-#define MESH_MAP_WIRE_RECORD_MAX                                             \
-    (4 + MESH_NODE_NAME_LEN + MESH_MAP_MAX_LANES * MESH_LANE_INFO_WIRE_MAX + \
+#define MESH_MAP_WIRE_RECORD_MAX                    \
+    (4 + MESH_NODE_NAME_LEN + MESH_MAP_ABOUT_LEN +  \
+     MESH_MAP_MAX_LANES * MESH_LANE_INFO_WIRE_MAX + \
      MESH_MAP_MAX_LINKS * MESH_MAP_WIRE_LINK)
+
+/* What nodes are to agree in, for tools alone: "name=value name=value". */
+#define MESH_MAP_ABOUT_LEN 192
 
 #define MESH_MAP_NODE_RELAYS 0x0001 /* forwards for others */
 #define MESH_MAP_NODE_FLAGS  MESH_MAP_NODE_RELAYS
@@ -63,7 +67,8 @@ struct mesh_map_record {
     uint64_t sequence;
     uint16_t flags; /* MESH_MAP_NODE_* */
     char name[MESH_NODE_NAME_LEN];
-    unsigned lane_count; /* rising index */
+    char about[MESH_MAP_ABOUT_LEN]; /* may be empty */
+    unsigned lane_count;            /* rising index */
     struct mesh_lane_info lanes[MESH_MAP_MAX_LANES];
     unsigned link_count; /* rising (lane, remote node, remote lane) */
     struct mesh_map_link links[MESH_MAP_MAX_LINKS];

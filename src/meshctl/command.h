@@ -53,7 +53,6 @@ struct mesh_options {
     bool all;
     bool prometheus;
     bool cluster;
-    bool bandwidth;
     bool from_map;
     bool keep;
     bool check;

@@ -24,7 +24,6 @@ static int doctor_read(const struct mesh_options *options,
     int ret;
 
     doctor->cluster = options->cluster;
-    doctor->bandwidth = options->bandwidth;
     mesh_doctor_devices_read("", &doctor->devices);
     ret = mesh_doctor_lanes_read("", doctor);
     if (ret == 0)
@@ -44,7 +43,6 @@ static int doctor_read(const struct mesh_options *options,
 static void doctor_release(struct mesh_doctor *doctor)
 {
     free(doctor->lanes);
-    free(doctor->speeds);
     mesh_doctor_map_release(&doctor->map);
     mesh_firewall_release(&doctor->firewall);
     mesh_setting_list_release(&doctor->settings);

@@ -106,15 +106,6 @@ struct mesh_doctor_ports {
     bool oob_any;
 };
 
-/* Bandwidth of a lane, both directions at once. */
-struct mesh_doctor_speed {
-    const struct mesh_doctor_lane *lane; /* borrowed */
-    const char *node;                    /* borrowed; at the other end */
-    uint64_t link_mbps;                  /* 0: unknown */
-    uint64_t sent_mbps, received_mbps;
-    char error[MESH_FINDING_TEXT_LEN]; /* why there is none; "" */
-};
-
 struct mesh_doctor {
     struct mesh_doctor_devices devices;
     struct mesh_doctor_lane *lanes; /* owned */
@@ -126,10 +117,7 @@ struct mesh_doctor {
     struct mesh_doctor_limits limits;
     struct mesh_doctor_software software;
     struct mesh_setting_list settings;
-    bool cluster;                     /* compare nodes */
-    bool bandwidth;                   /* measure lanes */
-    struct mesh_doctor_speed *speeds; /* owned */
-    unsigned speed_count;
+    bool cluster; /* compare nodes */
 };
 
 /* Reading --------------------------------------------------------------------
@@ -165,8 +153,8 @@ mesh_doctor_check_fn mesh_check_no_device, mesh_check_device_closed,
     mesh_check_empty_setting, mesh_check_ucx_tls, mesh_check_ucx_devices,
     mesh_check_nccl_net, mesh_check_nccl_plugin, mesh_check_ompi_pml,
     mesh_check_ompi_tls, mesh_check_ompi_devices, mesh_check_leftover,
-    mesh_check_cluster_version, mesh_check_cluster_settings,
-    mesh_check_cluster_relay, mesh_check_bandwidth;
+    mesh_check_cluster_versions, mesh_check_cluster_settings,
+    mesh_check_cluster_mtu, mesh_check_cluster_relay;
 
 struct mesh_doctor_check {
     enum mesh_layer layer;

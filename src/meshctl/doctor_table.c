@@ -43,6 +43,10 @@ const struct mesh_doctor_check mesh_doctor_checks[] = {
     {MESH_LAYER_SETTINGS, "OMPI_UCX_TLS", mesh_check_ompi_tls},
     {MESH_LAYER_SETTINGS, "OMPI_UCX_DEVICES", mesh_check_ompi_devices},
     {MESH_LAYER_SETTINGS, "LEFTOVER_SETTING", mesh_check_leftover},
+    {MESH_LAYER_CLUSTER, "CLUSTER_VERSIONS", mesh_check_cluster_versions},
+    {MESH_LAYER_CLUSTER, "CLUSTER_SETTINGS", mesh_check_cluster_settings},
+    {MESH_LAYER_CLUSTER, "CLUSTER_MTU", mesh_check_cluster_mtu},
+    {MESH_LAYER_CLUSTER, "CLUSTER_RELAY", mesh_check_cluster_relay},
 };
 const unsigned mesh_doctor_check_count =
     sizeof(mesh_doctor_checks) / sizeof(mesh_doctor_checks[0]);
@@ -58,7 +62,6 @@ static enum mesh_layer rests_on(enum mesh_layer layer)
     case MESH_LAYER_CABLE:
         return MESH_LAYER_ADDRESS;
     case MESH_LAYER_CLUSTER:
-    case MESH_LAYER_BANDWIDTH:
         return MESH_LAYER_CABLE;
     default:
         return layer; /* of this node alone */
@@ -67,9 +70,7 @@ static enum mesh_layer rests_on(enum mesh_layer layer)
 
 static bool is_asked(const struct mesh_doctor *doctor, enum mesh_layer layer)
 {
-    if (layer == MESH_LAYER_CLUSTER)
-        return doctor->cluster;
-    return layer != MESH_LAYER_BANDWIDTH || doctor->bandwidth;
+    return layer != MESH_LAYER_CLUSTER || doctor->cluster;
 }
 
 void mesh_doctor_judge(const struct mesh_doctor *doctor,

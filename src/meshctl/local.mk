@@ -15,6 +15,7 @@ libmeshctl_la_SOURCES = \
 	src/meshctl/doctor.c \
 	src/meshctl/doctor.h \
 	src/meshctl/doctor_cable.c \
+	src/meshctl/doctor_cluster.c \
 	src/meshctl/doctor_device.c \
 	src/meshctl/doctor_firewall.c \
 	src/meshctl/doctor_lane.c \

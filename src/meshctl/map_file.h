@@ -17,7 +17,7 @@
 #include "map_wire.h"
 
 #define MESH_MAP_FILE_MAGIC   0x4d53564du /* "MSVM" */
-#define MESH_MAP_FILE_VERSION 1
+#define MESH_MAP_FILE_VERSION 2
 
 /* *data_p is to be freed with free(). -EINVAL: a record has no encoding or is
  * not in order.  -ENOMEM. */

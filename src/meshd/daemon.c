@@ -3,8 +3,10 @@
 
 #include "cable.h"
 #include "clock.h"
+#include "config.h"
 #include "key_file.h"
 #include "log.h"
+#include "meshctl/library.h"
 #include "node_settings.h"
 
 #include <errno.h>
@@ -370,6 +372,24 @@ static bool relays(const struct mesh_daemon *daemon)
     return daemon->relay != NULL && daemon->settings.relay;
 }
 
+/* What `meshctl doctor --cluster` compares, as it is now. */
+static void about_write(const struct mesh_daemon *daemon,
+                        char about[MESH_MAP_ABOUT_LEN])
+{
+    unsigned major, minor;
+    char path[256];
+    int len;
+
+    len = snprintf(about, MESH_MAP_ABOUT_LEN,
+                   "mesh=%s relay_chunk=%zu relay_window=%d hello_ms=%u",
+                   PACKAGE_VERSION, daemon->relay_settings.chunk,
+                   daemon->relay_settings.window, daemon->settings.hello_ms);
+    if (mesh_library_find("", "libuct.so.0", path, sizeof(path)) == 0 &&
+        mesh_library_version("", path, false, &major, &minor))
+        snprintf(about + len, MESH_MAP_ABOUT_LEN - (size_t)len, " ucx=%u.%u",
+                 major, minor);
+}
+
 static int map_create(struct mesh_daemon *daemon)
 {
     struct mesh_link_map_config config = {
@@ -383,6 +403,7 @@ static int map_create(struct mesh_daemon *daemon)
     };
 
     memcpy(config.name, daemon->node.name, sizeof(config.name));
+    about_write(daemon, config.about);
     return mesh_link_map_create(&config, mesh_clock_ns(), &daemon->map);
 }
 

@@ -4,6 +4,8 @@ noinst_LTLIBRARIES += libmeshd.la
 sbin_PROGRAMS += src/meshd/meshd
 
 libmeshd_la_SOURCES = \
+	src/meshctl/library.c \
+	src/meshctl/library.h \
 	src/meshd/change_watch.c \
 	src/meshd/change_watch.h \
 	src/meshd/client_server.c \

@@ -19,6 +19,8 @@ static inline void record_sample(struct mesh_map_record *record, uint64_t node,
     record->sequence = sequence;
     record->flags = MESH_MAP_NODE_RELAYS;
     snprintf(record->name, sizeof(record->name), "n%u", (unsigned)node);
+    snprintf(record->about, sizeof(record->about), "mesh=%u",
+             (unsigned)node);
     record->lane_count = lanes;
     for (unsigned i = 0; i < lanes; i++) {
         lane_sample(&record->lanes[i], MESH_LANE_MAX_ADDRS);

@@ -69,6 +69,7 @@ static int setup(void **state)
     doctor.devices.verbs_files = true;
     doctor.devices.list[0].lanes = doctor.devices.list[1].lanes = 1;
     doctor.limits.memlock = UINT64_MAX;
+    doctor.cluster = true;
     doctor.ports = (struct mesh_doctor_ports){
         .meshd = 18518, .oob_first = 32768, .oob_last = 60999, .oob_any = true};
     strcpy(doctor.software.ucx.path, "/lib/libuct.so.0");
@@ -249,7 +250,12 @@ static void test_mtu(void **state)
     lane_make(&lanes[0], "a0");
     topo_lane_named(&topo, 1, "a1")->info.netdev_mtu = 9000;
     mesh_make(NULL);
+    doctor.cluster = false;
     finds("MTU_DIFFERS", MESH_SEVERITY_WARNING, "");
+    doctor.cluster = true;
+    judge();
+    assert_int_equal(verdicts[index_of("CLUSTER_MTU")], MESH_DOCTOR_FOUND);
+    doctor.cluster = false;
     topo_lane_named(&topo, 1, "a1")->info.netdev_mtu = 1500;
     topo_lane_named(&topo, 1, "a1")->info.speed_mbps = 25000;
     mesh_make(NULL);
@@ -285,6 +291,37 @@ static void test_twins(void **state)
     assert_int_equal(findings.count, 0);
     lanes[0].arp_ignore = 0;
     finds("TWIN_ARP", MESH_SEVERITY_WARNING, "a0");
+}
+
+/* Of node n3, as it says itself. */
+static struct mesh_map_record *third(void)
+{
+    for (unsigned i = 0; i < doctor.map.snapshot->count; i++) {
+        if (strcmp(doctor.map.snapshot->names[i], "n3") == 0)
+            return &doctor.map.snapshot->block[i];
+    }
+    fail_msg("no n3");
+    return NULL;
+}
+
+static void test_cluster(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 3; i++)
+        strcpy(doctor.map.snapshot->block[i].about,
+               "mesh=1.0 relay_chunk=16384 ucx=1.13");
+    judge();
+    assert_int_equal(findings.count, 0);
+    strcpy(third()->about, "mesh=1.0 relay_chunk=16384 ucx=1.18");
+    finds("CLUSTER_VERSIONS", MESH_SEVERITY_WARNING, "n3");
+    strcpy(third()->about, "mesh=1.0 relay_chunk=1024 ucx=1.13");
+    finds("CLUSTER_SETTINGS", MESH_SEVERITY_WARNING, "n3");
+    strcpy(third()->about, "mesh=1.0 relay_chunk=16384 ucx=1.13");
+    third()->flags &= (uint16_t)~MESH_MAP_NODE_RELAYS;
+    finds("CLUSTER_RELAY", MESH_SEVERITY_WARNING, "n3");
+    doctor.cluster = false;
+    judge();
+    assert_int_equal(findings.count, 0);
 }
 
 static void test_neighbour(void **state)
@@ -430,6 +467,7 @@ int main(void)
         TEST(test_limits),
         TEST(test_software),
         TEST(test_settings),
+        TEST(test_cluster),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,6 +65,7 @@ static void test_largest_record(void **state)
         many[i] = 100 + i;
     record_sample(&in, 10, 5, MESH_MAP_MAX_LANES, many, MESH_MAP_MAX_LINKS);
     memset(in.name, 'n', sizeof(in.name) - 1);
+    memset(in.about, 'a', sizeof(in.about) - 1);
     for (unsigned i = 0; i < MESH_MAP_MAX_LANES; i++) {
         memset(in.lanes[i].ibdev, 'i', sizeof(in.lanes[i].ibdev) - 1);
         memset(in.lanes[i].netdev, 'e', sizeof(in.lanes[i].netdev) - 1);
