@@ -38,6 +38,7 @@ static const struct {
     {"depth", NUMBER, &options.plan.depth},
     {"victim", NUMBER, &options.victim},
     {"sleeper", NUMBER, &options.sleeper},
+    {"seconds", NUMBER, &options.seconds},
     {"expect-error", FLAG, &options.expect_error},
 };
 

@@ -21,6 +21,7 @@ struct options {
     struct link_plan plan;
     int victim;        /* this rank kills itself; -1: none */
     int sleeper;       /* this one stops until SIGCONT; -1: none */
+    unsigned seconds;  /* or so long; 0: until somebody sends it */
     bool expect_error; /* something is done to us from outside */
 };
 

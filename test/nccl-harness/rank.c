@@ -156,6 +156,21 @@ static void establish(struct session *session)
 /* Traffic -------------------------------------------------------------------
  */
 
+/* Sees to it that this process goes on after so many seconds. */
+static void wake_later(unsigned seconds)
+{
+    pid_t pid = getpid();
+
+    switch (fork()) {
+    case -1:
+        fail("no process that could wake this one");
+    case 0:
+        sleep(seconds);
+        kill(pid, SIGCONT);
+        _exit(0);
+    }
+}
+
 /* What this rank does to itself when half of the messages are over. */
 static void half_time(void)
 {
@@ -167,6 +182,8 @@ static void half_time(void)
         return;
     printf("rank %u: stops\n", options.rank);
     fflush(stdout);
+    if (options.seconds > 0)
+        wake_later(options.seconds);
     raise(SIGSTOP);
 }
 
