@@ -92,7 +92,7 @@ def both_rails(net):
                   f"{own} and {other} are no pair", traffic.table(moved))
 
 
-def wrong_twin_answers_arp(net):
+def wrong_twin_answers_arp(net, env=None):
     """What happens without arp_ignore: one twin carries all, with a warning."""
     one, two = net.nodes()
     rails = net.cabled(one, two)
@@ -103,7 +103,7 @@ def wrong_twin_answers_arp(net):
     net.shell(one, f"ip neigh replace {neighbour} lladdr {wrong} "
               "nud permanent")
     watch = traffic.Watch(net)
-    result = net.mpirun("pairs", "-M", MIB).succeeded()
+    result = net.mpirun("pairs", "-M", MIB, env=env).succeeded()
     net.shell(one, f"ip neigh del {neighbour}")
     warnings = result.lines(r"\bWARN\b")
     lab.check(len(warnings) == 1 and "arp_ignore" in warnings[0],
@@ -111,6 +111,11 @@ def wrong_twin_answers_arp(net):
               result.text)
     count, = _played(result).values()
     watch.check({(one, rails[1][0]): count, (two, rails[1][1]): count})
+
+
+def wrong_twin_answers_arp_with_meshd(net):
+    """The same where meshd has proven both links."""
+    wrong_twin_answers_arp(net, {"MESH_MESHD": "required"})
 
 
 def only_rc_queue_pairs(net):
@@ -207,7 +212,8 @@ if __name__ == "__main__":
     lab.main([
         ("ring3", [all_pairs_in_one_job, each_pair_alone, sixteen_megabytes,
                    only_rc_queue_pairs]),
-        (f"{PLANS}#P01", [both_rails, wrong_twin_answers_arp]),
+        (f"{PLANS}#P01", [both_rails, wrong_twin_answers_arp,
+                         wrong_twin_answers_arp_with_meshd]),
         (f"{PLANS}#P02", [both_rails]),
         (f"{PLANS}#P06", [each_pair_alone, route_is_no_path]),
         (f"{PLANS}#P09", [all_pairs_in_one_job]),

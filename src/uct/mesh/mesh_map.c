@@ -216,6 +216,7 @@ judge_direct(const struct ends *ends, struct uct_mesh_way *way_p, char *reason)
     uint8_t own = ends->lane->index, other = ends->remote_lane->index;
     unsigned count = find_paths(ends, paths);
 
+    way_p->rails = count > 0 ? paths[0].lanes[0].rail_count : 0;
     if (count == 0) {
         /* A meshd that just went, or one that still looks around. */
         snprintf(reason, UCT_MESH_MAP_REASON_LEN,

@@ -202,29 +202,69 @@ static bool judge(const struct mesh_oob_probe *probes, unsigned count,
 /*
  * Where lanes of a node share a wire, its kernel answers ARP for one on the
  * other.  What is sent to the right address then comes in on the wrong lane,
- * where nobody listens.  The sign of it: by the address plan one of these lanes
- * is the peer's pair, and it refuses on all of them.
+ * where nobody listens.
  */
-static void warn_arp(const struct mesh_oob_probe *probes, unsigned count,
-                     unsigned own, const struct uct_mesh_address *remote)
+static void warn_arp(const struct mesh_oob_probe *probe)
 {
     static atomic_bool warned;
     char addr[MESH_ADDR_TEXT_LEN];
 
+    if (atomic_exchange(&warned, true))
+        return;
+    mesh_addr_format(&probe->remote, addr);
+    mesh_warn("lane %s is not used: %s refuses there. If that node has more "
+              "than one lane on this cable, they answer ARP for each other: "
+              "set net.ipv4.conf.NETDEV.arp_ignore=1 for each of them, on both "
+              "nodes",
+              probe->netdev, addr);
+}
+
+/* By the address plan one of these lanes is the peer's pair, and it refuses on
+ * all of them. */
+static void judge_arp(const struct mesh_oob_probe *probes, unsigned count,
+                      unsigned own, const struct uct_mesh_address *remote)
+{
     if (count != remote->twin_count || probes[own].remote.family != AF_INET)
         return;
     for (unsigned i = 0; i < count; i++) {
         if (probes[i].error != ECONNREFUSED)
             return;
     }
-    if (atomic_exchange(&warned, true))
-        return;
-    mesh_addr_format(&probes[own].remote, addr);
-    mesh_warn("lane %s is not used: %s refuses there. If that node has more "
-              "than one lane on this cable, they answer ARP for each other: "
-              "set net.ipv4.conf.NETDEV.arp_ignore=1 for each of them, on both "
-              "nodes",
-              probes[own].netdev, addr);
+    warn_arp(&probes[own]);
+}
+
+/* Asks those that are not known yet. */
+static int probes_ask(struct mesh_oob_probe *probes, unsigned count,
+                      uint64_t node_id, uint32_t timeout_ms)
+{
+    int ret;
+
+    if (proofs_recall(probes, count, node_id))
+        return 0;
+    ret = mesh_oob_probe_run(probes, count, timeout_ms);
+    if (ret == 0)
+        proofs_keep(probes, count, node_id);
+    return ret;
+}
+
+bool uct_mesh_reach_answers(const struct mesh_oob_probe *link, uint64_t node_id,
+                            bool alone, uint32_t timeout_ms,
+                            char reason[UCT_MESH_REACH_REASON_LEN])
+{
+    struct mesh_oob_probe probe = *link;
+    char addr[MESH_ADDR_TEXT_LEN];
+
+    if (probe.remote.family != AF_INET ||
+        probes_ask(&probe, 1, node_id, timeout_ms) != 0 || probe.error == 0 ||
+        (alone && probe.error != ECONNREFUSED))
+        return true;
+    mesh_addr_format(&probe.remote, addr);
+    snprintf(reason, UCT_MESH_REACH_REASON_LEN,
+             "%s does not answer on the cable of %s, which leads there: %s",
+             addr, probe.netdev, strerror(probe.error));
+    if (probe.error == ECONNREFUSED)
+        warn_arp(&probe);
+    return false;
 }
 
 bool uct_mesh_reach_prove(const struct mesh_lane *lanes, unsigned lane_count,
@@ -247,14 +287,11 @@ bool uct_mesh_reach_prove(const struct mesh_lane *lanes, unsigned lane_count,
                  lane->netdev);
         goto free_probes;
     }
-    if (!proofs_recall(probes, count, remote->node_id)) {
-        if (mesh_oob_probe_run(probes, count, timeout_ms) != 0)
-            goto free_probes;
-        proofs_keep(probes, count, remote->node_id);
-    }
+    if (probes_ask(probes, count, remote->node_id, timeout_ms) != 0)
+        goto free_probes;
     reachable = judge(probes, count, own, remote, reason);
     if (!reachable)
-        warn_arp(probes, count, own, remote);
+        judge_arp(probes, count, own, remote);
 free_probes:
     free(probes);
     return reachable;
