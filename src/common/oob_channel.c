@@ -260,6 +260,11 @@ static void channel_lost(struct mesh_oob_channel *channel, int error,
     channel_feed(channel, &event);
 }
 
+/* Of lanes on one wire the kernel may let the wrong one answer. */
+#define REFUSED_TEXT                                                \
+    "Connection refused: nobody listens there, or another lane of " \
+    "that node answers ARP for this address (arp_ignore)"
+
 static void channel_connected(struct mesh_oob_channel *channel)
 {
     const struct mesh_oob_event event = {.type = MESH_OOB_EVENT_CONNECTED};
@@ -267,7 +272,8 @@ static void channel_connected(struct mesh_oob_channel *channel)
 
     channel->connecting = false;
     if (error != 0) {
-        channel_lost(channel, error, NULL);
+        channel_lost(channel, error,
+                     error == -ECONNREFUSED ? REFUSED_TEXT : NULL);
         return;
     }
     channel_events_update(channel);

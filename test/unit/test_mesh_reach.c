@@ -207,7 +207,7 @@ static void lanes_that_answer_arp_for_each_other(void **state)
     assert_int_equal(log_capture.count[MESH_LOG_WARN], 1);
 }
 
-static bool answers(const struct mesh_lane *lane, const char *addr, bool alone)
+static bool answers(const struct mesh_lane *lane, const char *addr)
 {
     struct mesh_oob_probe link = {
         .netdev = lane->netdev,
@@ -219,7 +219,7 @@ static bool answers(const struct mesh_lane *lane, const char *addr, bool alone)
     bool result;
 
     assert_int_equal(mesh_addr_parse(addr, &link.remote), 0);
-    result = uct_mesh_reach_answers(&link, OTHER_NODE, alone, 100, reason);
+    result = uct_mesh_reach_answers(&link, OTHER_NODE, 100, reason);
     assert_int_equal(result, reason[0] == '\0');
     return result;
 }
@@ -233,15 +233,14 @@ static void a_proven_link_whose_address_another_lane_has(void **state)
     (void)state;
     plug(right);
     no_wire_error = ECONNREFUSED;
-    assert_true(answers(&lane, "10.0.0.3/24", false));
-    assert_false(answers(&lane, "10.0.0.4/24", false));
-    assert_false(answers(&lane, "10.0.0.4/24", true));
+    assert_true(answers(&lane, "10.0.0.3/24"));
+    assert_false(answers(&lane, "10.0.0.4/24"));
+    assert_false(answers(&lane, "10.0.0.4/24"));
     assert_int_equal(probe_calls, 2); /* remembered */
-    assert_true(answers(&lane, "fd00::3/64", false));
+    assert_true(answers(&lane, "fd00::3/64"));
     plug(none);
     no_wire_error = ETIMEDOUT; /* its answers go to the wrong lane */
-    assert_false(answers(&lane, "10.0.0.3/24", false));
-    assert_true(answers(&lane, "10.0.0.3/24", true));
+    assert_false(answers(&lane, "10.0.0.3/24"));
 }
 
 static void both_sides_pair_the_same(void **state)

@@ -49,7 +49,9 @@ static bool link_answers(const uct_mesh_iface_t *iface,
         .port = uct_mesh_address_port(remote, way->remote.family),
     };
 
-    return uct_mesh_reach_answers(&link, remote->node_id, way->rails == 1,
+    /* Without another link the set-up says best what is wrong. */
+    return way->rails == 1 ||
+           uct_mesh_reach_answers(&link, remote->node_id,
                                   iface->probe_timeout_ms, reason);
 }
 

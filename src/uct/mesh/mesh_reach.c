@@ -248,15 +248,14 @@ static int probes_ask(struct mesh_oob_probe *probes, unsigned count,
 }
 
 bool uct_mesh_reach_answers(const struct mesh_oob_probe *link, uint64_t node_id,
-                            bool alone, uint32_t timeout_ms,
+                            uint32_t timeout_ms,
                             char reason[UCT_MESH_REACH_REASON_LEN])
 {
     struct mesh_oob_probe probe = *link;
     char addr[MESH_ADDR_TEXT_LEN];
 
     if (probe.remote.family != AF_INET ||
-        probes_ask(&probe, 1, node_id, timeout_ms) != 0 || probe.error == 0 ||
-        (alone && probe.error != ECONNREFUSED))
+        probes_ask(&probe, 1, node_id, timeout_ms) != 0 || probe.error == 0)
         return true;
     mesh_addr_format(&probe.remote, addr);
     snprintf(reason, UCT_MESH_REACH_REASON_LEN,

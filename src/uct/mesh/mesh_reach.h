@@ -42,15 +42,14 @@ bool uct_mesh_reach_prove(const struct mesh_lane *lanes, unsigned lane_count,
                           char reason[UCT_MESH_REACH_REASON_LEN]);
 
 /*
- * Of a link that meshd has proven: does the peer's listener answer there?  It
- * does not where another of its lanes on the same wire answers ARP for the
- * address, and queue pairs would meet nobody either.  alone: no other link
- * joins the nodes; then only a refusal counts, and whatever else goes wrong is
- * told when the connection is set up.  Blocks as uct_mesh_reach_prove() does.
- * IPv6 has no such trouble.
+ * Of one of several links that meshd has proven: does the peer's listener
+ * answer there?  It does not where another of its lanes on the same wire
+ * answers ARP for the address, and queue pairs would meet nobody either; the
+ * other links carry all then.  Blocks as uct_mesh_reach_prove() does.  IPv6
+ * has no such trouble.
  */
 bool uct_mesh_reach_answers(const struct mesh_oob_probe *link, uint64_t node_id,
-                            bool alone, uint32_t timeout_ms,
+                            uint32_t timeout_ms,
                             char reason[UCT_MESH_REACH_REASON_LEN]);
 
 /* Forgets all proofs: the lanes of this process have changed or are gone. */
