@@ -12,12 +12,12 @@
 
 /* One port as read from verbs and sysfs. */
 struct mesh_lane_port {
-    const char *ibdev;        /* borrowed */
+    const char *ibdev; /* borrowed */
     uint8_t port;
     bool active;
     bool ethernet;
-    uint8_t active_mtu;       /* enum ibv_mtu */
-    uint8_t active_speed;     /* as in struct ibv_port_attr */
+    uint8_t active_mtu;   /* enum ibv_mtu */
+    uint8_t active_speed; /* as in struct ibv_port_attr */
     uint8_t active_width;
     const struct mesh_gid *gids; /* borrowed */
     unsigned gid_count;

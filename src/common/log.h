@@ -40,10 +40,10 @@ void mesh_log_write(enum mesh_log_level level, const char *file, unsigned line,
                     const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-#define mesh_log(level, ...)                                                   \
-    do {                                                                       \
-        if (mesh_log_enabled(level))                                           \
-            mesh_log_write(level, __FILE__, __LINE__, __VA_ARGS__);            \
+#define mesh_log(level, ...)                                        \
+    do {                                                            \
+        if (mesh_log_enabled(level))                                \
+            mesh_log_write(level, __FILE__, __LINE__, __VA_ARGS__); \
     } while (0)
 
 #define mesh_error(...) mesh_log(MESH_LOG_ERROR, __VA_ARGS__)

@@ -15,9 +15,9 @@
 struct mesh_netdev {
     int ifindex;
     char name[IF_NAMESIZE];
-    uint32_t mtu;      /* bytes */
-    bool running;      /* up and with carrier */
-    uint8_t mac[6];    /* zero where it is no Ethernet address */
+    uint32_t mtu;   /* bytes */
+    bool running;   /* up and with carrier */
+    uint8_t mac[6]; /* zero where it is no Ethernet address */
 };
 
 struct mesh_netdev_addr {

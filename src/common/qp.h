@@ -18,24 +18,24 @@
 /* One end of a queue pair, as told to the other side. */
 struct mesh_qp_end {
     union ibv_gid gid;
-    uint8_t gid_type;   /* enum mesh_gid_type */
+    uint8_t gid_type; /* enum mesh_gid_type */
     uint8_t port;
-    uint16_t mtu;       /* bytes, what this end's port can do */
-    uint32_t qpn;       /* 24 bits */
-    uint32_t psn;       /* first PSN this end sends, 24 bits */
+    uint16_t mtu;                   /* bytes, what this end's port can do */
+    uint32_t qpn;                   /* 24 bits */
+    uint32_t psn;                   /* first PSN this end sends, 24 bits */
     char lane[MESH_LANE_LABEL_LEN]; /* for messages */
 };
 
 struct mesh_qp_config {
-    uint8_t timeout;         /* 4.096 us * 2^timeout */
-    uint8_t retry_count;     /* 0..7 */
-    uint8_t rnr_retry;       /* 7: for ever */
-    uint8_t min_rnr_timer;   /* encoded as in the IB specification */
-    uint8_t max_rd_atomic;   /* reads in flight, cut to the device's limit */
+    uint8_t timeout;       /* 4.096 us * 2^timeout */
+    uint8_t retry_count;   /* 0..7 */
+    uint8_t rnr_retry;     /* 7: for ever */
+    uint8_t min_rnr_timer; /* encoded as in the IB specification */
+    uint8_t max_rd_atomic; /* reads in flight, cut to the device's limit */
     uint8_t traffic_class;
     uint8_t hop_limit;
     uint8_t service_level;
-    int gid_index;           /* -1: by value */
+    int gid_index; /* -1: by value */
 };
 
 /*

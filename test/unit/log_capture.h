@@ -26,8 +26,7 @@ static struct log_capture log_capture;
 static pthread_mutex_t log_capture_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 static void log_capture_write(void *arg, enum mesh_log_level level,
-                              const char *file, unsigned line,
-                              const char *text)
+                              const char *file, unsigned line, const char *text)
 {
     (void)arg;
     (void)file;
