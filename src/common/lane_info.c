@@ -147,36 +147,6 @@ bool mesh_lane_info_pick(const struct mesh_lane_info *local,
     return true;
 }
 
-void mesh_wire_write_string(struct mesh_wire_writer *writer, const char *text,
-                            size_t size)
-{
-    size_t len = strnlen(text, size - 1);
-
-    mesh_wire_write_u8(writer, (uint8_t)len);
-    for (size_t i = 0; i < len; i++) {
-        uint8_t byte = (uint8_t)text[i];
-
-        mesh_wire_write_u8(writer, mesh_wire_is_printable(byte) ? byte : '?');
-    }
-}
-
-void mesh_wire_read_string(struct mesh_wire_reader *reader, char *text,
-                           size_t size)
-{
-    size_t len = mesh_wire_read_u8(reader);
-
-    memset(text, 0, size);
-    if (len >= size) {
-        reader->failed = true;
-        return;
-    }
-    mesh_wire_read_bytes(reader, text, len);
-    for (size_t i = 0; i < len; i++) {
-        if (!mesh_wire_is_printable((uint8_t)text[i]))
-            reader->failed = true;
-    }
-}
-
 static bool mtu_is_valid(unsigned mtu)
 {
     return mtu == 0 || mtu == 256 || mtu == 512 || mtu == 1024 || mtu == 2048 ||

@@ -80,10 +80,4 @@ void mesh_lane_info_write(struct mesh_wire_writer *writer,
 void mesh_lane_info_read(struct mesh_wire_reader *reader,
                          struct mesh_lane_info *info_p);
 
-/* Text with a length in front; size counts the terminating zero. */
-void mesh_wire_write_string(struct mesh_wire_writer *writer, const char *text,
-                            size_t size);
-void mesh_wire_read_string(struct mesh_wire_reader *reader, char *text,
-                           size_t size);
-
 #endif

@@ -12,7 +12,6 @@
 #ifndef MESH_MESHD_CLIENT_H
 #define MESH_MESHD_CLIENT_H
 
-#include "address_plan.h"
 #include "link_map.h"
 #include "route.h"
 

@@ -110,6 +110,23 @@ void mesh_wire_read_text(struct mesh_wire_reader *reader, char *text,
         memset(text, 0, size);
 }
 
+void mesh_wire_read_string(struct mesh_wire_reader *reader, char *text,
+                           size_t size)
+{
+    size_t len = mesh_wire_read_u8(reader);
+
+    memset(text, 0, size);
+    if (len >= size) {
+        reader->failed = true;
+        return;
+    }
+    mesh_wire_read_bytes(reader, text, len);
+    for (size_t i = 0; i < len; i++) {
+        if (!mesh_wire_is_printable((uint8_t)text[i]))
+            reader->failed = true;
+    }
+}
+
 bool mesh_wire_reader_done(const struct mesh_wire_reader *reader)
 {
     return !reader->failed && reader->at == reader->end;
@@ -165,6 +182,19 @@ void mesh_wire_write_text(struct mesh_wire_writer *writer, const char *text,
         at[i] =
             mesh_wire_is_printable((uint8_t)text[i]) ? (uint8_t)text[i] : '?';
     memset(at + i, 0, size - i);
+}
+
+void mesh_wire_write_string(struct mesh_wire_writer *writer, const char *text,
+                            size_t size)
+{
+    size_t len = strnlen(text, size - 1);
+
+    mesh_wire_write_u8(writer, (uint8_t)len);
+    for (size_t i = 0; i < len; i++) {
+        uint8_t byte = (uint8_t)text[i];
+
+        mesh_wire_write_u8(writer, mesh_wire_is_printable(byte) ? byte : '?');
+    }
 }
 
 size_t mesh_wire_writer_len(const struct mesh_wire_writer *writer)

@@ -39,6 +39,9 @@ void mesh_wire_read_bytes(struct mesh_wire_reader *reader, void *data,
 /* A field of size bytes: printable ASCII, a zero, and zeros up to its end. */
 void mesh_wire_read_text(struct mesh_wire_reader *reader, char *text,
                          size_t size);
+/* A length of one byte and as much printable ASCII, shorter than size. */
+void mesh_wire_read_string(struct mesh_wire_reader *reader, char *text,
+                           size_t size);
 /* All read, nothing left over, nothing failed. */
 bool mesh_wire_reader_done(const struct mesh_wire_reader *reader);
 
@@ -53,6 +56,10 @@ void mesh_wire_write_bytes(struct mesh_wire_writer *writer, const void *data,
 /* Cuts the text to fit and writes '?' for what is not printable. */
 void mesh_wire_write_text(struct mesh_wire_writer *writer, const char *text,
                           size_t size);
+/* Without padding: a length of one byte in front.  size, with the terminating
+ * zero, is at most 256. */
+void mesh_wire_write_string(struct mesh_wire_writer *writer, const char *text,
+                            size_t size);
 size_t mesh_wire_writer_len(const struct mesh_wire_writer *writer);
 
 /* Printable ASCII, the only characters that travel in a text. */
