@@ -2,6 +2,7 @@
 #include "oob_engine.h"
 #include "oob_socket.h"
 
+#include "clock.h"
 #include "list.h"
 #include "log.h"
 
@@ -84,7 +85,7 @@ void mesh_oob_source_deadline(struct mesh_oob_source *source, uint32_t ms)
     if (ms == 0)
         deadline_set(source, 0);
     else
-        deadline_set(source, mesh_oob_now_ns() + (uint64_t)ms * 1000000u);
+        deadline_set(source, mesh_clock_ns() + (uint64_t)ms * 1000000u);
 }
 
 void mesh_oob_source_due(struct mesh_oob_source *source)
@@ -162,11 +163,13 @@ static int round_timeout(const struct mesh_oob *oob)
     const struct mesh_oob_source *source;
     uint64_t nearest = UINT64_MAX, now, ms;
 
-    DL_FOREACH2(oob->timed, source, timed_next)
-    nearest = source->deadline_ns < nearest ? source->deadline_ns : nearest;
+    DL_FOREACH2 (oob->timed, source, timed_next) {
+        if (source->deadline_ns < nearest)
+            nearest = source->deadline_ns;
+    }
     if (nearest == UINT64_MAX)
         return -1;
-    now = mesh_oob_now_ns();
+    now = mesh_clock_ns();
     if (nearest <= now)
         return 0;
     ms = (nearest - now + 999999u) / 1000000u;
@@ -178,8 +181,7 @@ static struct mesh_oob_source *deadline_over(const struct mesh_oob *oob,
 {
     struct mesh_oob_source *source;
 
-    DL_FOREACH2(oob->timed, source, timed_next)
-    {
+    DL_FOREACH2 (oob->timed, source, timed_next) {
         if (source->deadline_ns <= now)
             return source;
     }
@@ -239,7 +241,7 @@ static void *engine_run(void *arg)
         timeout = round_timeout(oob);
         pthread_mutex_unlock(&oob->mutex);
         count = epoll_wait(oob->epoll_fd, events, ROUND_MAX, timeout);
-        now = mesh_oob_now_ns();
+        now = mesh_clock_ns();
         pthread_mutex_lock(&oob->mutex);
         for (int i = 0; i < count && !oob->stop; i++)
             round_event(oob, &events[i]);
@@ -319,8 +321,10 @@ int mesh_oob_create(struct mesh_oob **oob_p)
         return -EIO;
     }
     oob = calloc(1, sizeof(*oob));
-    if (oob == NULL)
-        return -ENOMEM;
+    if (oob == NULL) {
+        error = -ENOMEM;
+        goto free_oob;
+    }
     oob->pid = getpid();
     error = engine_descriptors(oob);
     if (error != 0)

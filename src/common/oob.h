@@ -117,8 +117,8 @@ struct mesh_oob_ops {
     void (*closed)(void *arg, int error, const char *reason);
 };
 
-/* Starts the engine's thread. 0 or -errno. Destroy takes NULL and wants all
- * listeners and channels closed before. */
+/* Starts the engine's thread. 0 or -errno (logged). Destroy takes NULL and
+ * wants all listeners and channels closed before. */
 int mesh_oob_create(struct mesh_oob **oob_p);
 void mesh_oob_destroy(struct mesh_oob *oob);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "oob_channel.h"
 
+#include "clock.h"
 #include "list.h"
 
 #include <errno.h>
@@ -390,7 +391,7 @@ channel_create(const struct mesh_oob_fsm_config *config,
     randombytes_buf(channel->fsm.config.nonce,
                     sizeof(channel->fsm.config.nonce));
     channel->ops = ops;
-    channel->start_ns = mesh_oob_now_ns();
+    channel->start_ns = mesh_clock_ns();
     return channel;
 }
 

@@ -9,13 +9,14 @@
  */
 #include "oob_channel.h"
 
+#include "clock.h"
 #include "list.h"
 
 #include <errno.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sodium.h>
 #include <unistd.h>
 
 #define ACCEPT_MAX      16  /* clients taken in one round */
@@ -53,7 +54,7 @@ void mesh_oob_listener_refused(struct mesh_oob_listener *listener,
 {
     unsigned suppressed;
 
-    if (!mesh_log_limit_pass(&listener->log_limit, mesh_oob_now_ns(),
+    if (!mesh_log_limit_pass(&listener->log_limit, mesh_clock_ns(),
                              &suppressed))
         return;
     if (suppressed == 0)
@@ -71,15 +72,14 @@ static bool listener_make_room(struct mesh_oob_listener *listener)
 
     if (listener->pending_count < listener->max_pending)
         return true;
-    DL_FOREACH2(listener->pending, channel, pending_next)
-    {
+    DL_FOREACH2 (listener->pending, channel, pending_next) {
         if (channel->lingering) {
             mesh_oob_channel_drop(channel);
             return true;
         }
     }
     channel = listener->pending;
-    age_ms = (mesh_oob_now_ns() - channel->start_ns) / 1000000u;
+    age_ms = (mesh_clock_ns() - channel->start_ns) / 1000000u;
     if (age_ms >= GRACE_MS) {
         mesh_oob_channel_evict(channel);
         return true;
@@ -203,11 +203,12 @@ int mesh_oob_listen(struct mesh_oob *oob,
         return error;
     }
     mesh_oob_source_add(oob, &listener->source, &listener_ops);
-    /* accept() may run as soon as the mutex is free. */
-    *listener_p = listener;
-    *port_p = port;
     error = mesh_oob_source_open(&listener->source, fd, EPOLLIN);
-    if (error != 0) {
+    if (error == 0) {
+        /* accept() may run as soon as the mutex is free. */
+        *listener_p = listener;
+        *port_p = port;
+    } else {
         mesh_error("oob: cannot watch a listener: %s", strerror(-error));
         mesh_oob_source_stop(&listener->source);
         mesh_oob_source_free(&listener->source);

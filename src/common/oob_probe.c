@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "clock.h"
 #include "oob_socket.h"
 
 #include <errno.h>
@@ -22,7 +23,7 @@ struct probe_run {
 
 static void probe_finish(struct probe_run *run, unsigned i, int error)
 {
-    uint64_t rtt_ns = mesh_oob_now_ns() - run->start_ns;
+    uint64_t rtt_ns = mesh_clock_ns() - run->start_ns;
     uint64_t grace_ns = rtt_ns * GRACE_ROUNDS;
     uint64_t end_ns;
 
@@ -63,7 +64,7 @@ static void probe_start(struct probe_run *run, unsigned i)
 /* Milliseconds left, rounded up. */
 static int probe_timeout(const struct probe_run *run)
 {
-    uint64_t now = mesh_oob_now_ns();
+    uint64_t now = mesh_clock_ns();
 
     if (now >= run->end_ns)
         return 0;
@@ -100,7 +101,7 @@ int mesh_oob_probe_run(struct mesh_oob_probe *probes, unsigned count,
     run.fds = calloc(count, sizeof(*run.fds));
     if (run.fds == NULL)
         return -ENOMEM;
-    run.start_ns = mesh_oob_now_ns();
+    run.start_ns = mesh_clock_ns();
     run.end_ns = run.start_ns + (uint64_t)timeout_ms * 1000000u;
     for (unsigned i = 0; i < count; i++)
         probe_start(&run, i);

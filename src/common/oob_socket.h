@@ -11,8 +11,6 @@
 
 #include "oob.h"
 
-#include <time.h>
-
 /* "[fe80::1234%eth1]:65535 on eth1" */
 #define MESH_OOB_PEER_TEXT_LEN 112
 
@@ -49,13 +47,5 @@ char *mesh_oob_socket_peer_text(int fd, const char *netdev,
 char *mesh_oob_socket_address_text(const struct sockaddr_storage *sa,
                                    socklen_t len, const char *netdev,
                                    char text[MESH_OOB_PEER_TEXT_LEN]);
-
-static inline uint64_t mesh_oob_now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 #endif

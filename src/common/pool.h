@@ -37,8 +37,8 @@ void mesh_pool_init(struct mesh_pool *pool, struct ibv_pd *pd, size_t data_size,
                     size_t align, unsigned grow, unsigned limit);
 void mesh_pool_cleanup(struct mesh_pool *pool);
 
-/* One more slab. -ENOBUFS at the limit, else -errno (logged, with what to do
- * about locked memory). */
+/* One more slab. -ENOBUFS at the limit, -ENOMEM, or -errno of the registration
+ * (logged, with what to do about locked memory). */
 int mesh_pool_grow(struct mesh_pool *pool);
 
 /* NULL when memory is out or the limit is reached. */

@@ -183,18 +183,15 @@ static int ends_check(const struct attempt *a)
     mesh_addr_from_gid(&remote->gid, &there);
     if (here.family != there.family)
         return fail(a, EAFNOSUPPORT, "GIDs of two address families",
-                    "give "
-                    "both ends an IPv4 or both an IPv6 address");
+                    "give both ends an IPv4 or both an IPv6 address");
     if (local->gid_type != remote->gid_type)
         return fail(a, EPROTOTYPE, "GIDs of two RoCE versions",
                     "let both ends use RoCE v2");
     if (!remote->qpn || remote->qpn > QPN_MAX || local->mtu < 256 ||
         remote->mtu < 256)
         return fail(a, EPROTO,
-                    "the peer's queue pair number or an MTU is "
-                    "out of range",
-                    "both nodes need the same version of "
-                    "this software");
+                    "the peer's queue pair number or an MTU is out of range",
+                    "both nodes need the same version of this software");
     return 0;
 }
 
@@ -250,18 +247,17 @@ static int gid_missing(const struct attempt *a, const struct mesh_gid *gids,
     gids_list(gids, count, a->ifindex, there, sizeof(there));
     if (a->config->gid_index >= 0) {
         snprintf(what, sizeof(what),
-                 "GID index %d is demanded and does not "
-                 "hold the local GID; the port has %s",
+                 "GID index %d is demanded and does not hold the local GID; "
+                 "the port has %s",
                  a->config->gid_index, there);
         return fail(a, error, what,
-                    "unset the GID index, it differs by node "
-                    "and changes");
+                    "unset the GID index, it differs by node and changes");
     }
     snprintf(what, sizeof(what), "the local GID vanished; the port has %s",
              there);
     return fail(a, error, what,
-                "the address was removed from the netdev: "
-                "put it back, or connect again with the new one");
+                "the address was removed from the netdev: put it back, or "
+                "connect again with the new one");
 }
 
 /* Both ends agreed on a type: an entry of the other one will not do, even
@@ -394,8 +390,7 @@ int mesh_qp_connect(struct ibv_qp *qp, const struct mesh_qp_end *local,
         rc = gid_resolve(&a);
     if (!rc && a.sgid_index > UINT8_MAX)
         rc = fail(&a, ERANGE,
-                  "the GID's index is above 255, which verbs "
-                  "cannot name",
+                  "the GID's index is above 255, which verbs cannot name",
                   "remove unused addresses from the netdev");
     if (!rc)
         rc = to_rtr(&a);

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "mesh_engine.h"
 
-#include "common/log.h"
-
 #include <pthread.h>
-#include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mesh_oob *engine; /* guarded by lock */
@@ -20,9 +17,6 @@ int uct_mesh_engine_get(struct mesh_oob **oob_p)
     if (ret == 0) {
         references++;
         *oob_p = engine;
-    } else {
-        mesh_error("starting the connection set-up thread failed: %s",
-                   strerror(-ret));
     }
     pthread_mutex_unlock(&lock);
     return ret;
