@@ -23,7 +23,6 @@ struct mesh_relay_dir {
     bool last;         /* the target's node comes next */
     bool first;        /* the source's node comes before */
     uint32_t window;   /* messages */
-    uint32_t chunk;    /* bytes of payload */
     uint32_t received; /* messages, since the start */
     uint32_t done;     /* sent onward and complete */
     uint32_t far;      /* acknowledged by the next relay */

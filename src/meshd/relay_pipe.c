@@ -171,7 +171,7 @@ int mesh_relay_pipe_create(const struct mesh_relay_pipe_params *params,
     pipe->sides[MESH_RELAY_UP].dir.last = params->last;
     pipe->sides[MESH_RELAY_DOWN].dir.first = params->last;
     pipe->sides[MESH_RELAY_DOWN].dir.last = params->first;
-    mesh_relay_pipe_limit(pipe, params->window, params->chunk);
+    mesh_relay_pipe_limit(pipe, params->window);
     error = pipe_build(pipe, params, text);
     if (error != 0) {
         mesh_relay_pipe_destroy(pipe);
@@ -207,13 +207,10 @@ void mesh_relay_pipe_destroy(struct mesh_relay_pipe *pipe)
     free(pipe);
 }
 
-void mesh_relay_pipe_limit(struct mesh_relay_pipe *pipe, unsigned window,
-                           uint32_t chunk)
+void mesh_relay_pipe_limit(struct mesh_relay_pipe *pipe, unsigned window)
 {
-    for (int i = 0; i < MESH_RELAY_SIDES; i++) {
+    for (int i = 0; i < MESH_RELAY_SIDES; i++)
         pipe->sides[i].dir.window = window;
-        pipe->sides[i].dir.chunk = chunk;
-    }
 }
 
 /* The type of the table's entry for an address. */

@@ -103,8 +103,7 @@ int mesh_relay_pipe_create(const struct mesh_relay_pipe_params *params,
 void mesh_relay_pipe_destroy(struct mesh_relay_pipe *pipe);
 
 /* The window that both ends agreed on, before it is in use. */
-void mesh_relay_pipe_limit(struct mesh_relay_pipe *pipe, unsigned window,
-                           uint32_t chunk);
+void mesh_relay_pipe_limit(struct mesh_relay_pipe *pipe, unsigned window);
 
 /*
  * What the other end of a side's hop is to be told.  addr: of this node's

@@ -331,7 +331,7 @@ int mesh_relay_setup_bring_up(struct mesh_relay_flow *flow,
         return -EPROTO;
     }
     flow->hops[MESH_RELAY_DOWN].end = hello->rails[0];
-    mesh_relay_pipe_limit(flow->pipe, hello->window, hello->chunk);
+    mesh_relay_pipe_limit(flow->pipe, hello->window);
     error = side_connect(flow, MESH_RELAY_DOWN, reason);
     if (error == 0)
         error = side_connect(flow, MESH_RELAY_UP, reason);

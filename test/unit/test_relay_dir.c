@@ -15,7 +15,6 @@ static struct mesh_relay_dir dir_of(bool first, bool last, unsigned window)
         .first = first,
         .last = last,
         .window = window,
-        .chunk = 1024,
     };
 }
 
