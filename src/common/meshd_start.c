@@ -186,15 +186,15 @@ int mesh_meshd_start(const char *path, uint64_t deadline_ns)
     error = lock_take(&lock_fd);
     if (error == -EBUSY)
         return error;
-    if (error == 0) {
+    if (error == 0)
         error = spawn(path, &pid);
-        if (error == 0)
-            error = child_await(path, pid, deadline_ns);
-        else
-            mesh_warn("%s cannot be started: %s; MESH_MESHD_PATH says where "
-                      "meshd is, MESH_MESHD=off does without it",
-                      path, strerror(-error));
+    if (error == 0)
+        error = child_await(path, pid, deadline_ns);
+    else
+        mesh_warn("%s cannot be started: %s; MESH_MESHD_PATH says where "
+                  "meshd is, MESH_MESHD=off does without it",
+                  path, strerror(-error));
+    if (lock_fd >= 0)
         close(lock_fd);
-    }
     return error;
 }

@@ -241,14 +241,13 @@ static void lanes_take(struct mesh_daemon *daemon,
                 continue;
             }
             taken[lane - daemon->lanes] = true;
-            daemon->links_changed |=
-                mesh_daemon_lane_update(lane, &found[i], 0);
+            daemon->links_changed |= mesh_daemon_lane_update(lane, &found[i]);
         }
     }
     for (unsigned i = 0; i < MESH_MAP_MAX_LANES; i++) {
         if (daemon->lanes[i].present && !taken[i])
             daemon->links_changed |=
-                mesh_daemon_lane_update(&daemon->lanes[i], NULL, 0);
+                mesh_daemon_lane_update(&daemon->lanes[i], NULL);
     }
 }
 
@@ -345,7 +344,7 @@ static int settings_read(struct mesh_daemon *daemon)
     return mesh_key_file_read(daemon->settings.key_file, &daemon->key);
 }
 
-static void self_name(struct mesh_daemon *daemon)
+static void instance_choose(struct mesh_daemon *daemon)
 {
     do {
         randombytes_buf(&daemon->instance, sizeof(daemon->instance));
@@ -428,8 +427,11 @@ static int parts_create(struct mesh_daemon *daemon)
 {
     int error = mesh_loop_create(&daemon->loop);
 
-    if (error == 0)
-        error = mesh_client_server_create(daemon, &daemon->server);
+    if (error != 0) {
+        mesh_error("no descriptors to wait for events: %s", strerror(-error));
+        return error;
+    }
+    error = mesh_client_server_create(daemon, &daemon->server);
     if (error == 0) {
         relay_create(daemon);
         error = map_create(daemon);
@@ -457,7 +459,7 @@ int mesh_daemon_create(bool leave_when_idle, struct mesh_daemon **daemon_p)
     if (error == 0)
         error = mesh_node_self(&daemon->node);
     if (error == 0) {
-        self_name(daemon);
+        instance_choose(daemon);
         error = parts_create(daemon);
     }
     if (error != 0) {

@@ -458,13 +458,14 @@ static void lane_down(struct mesh_daemon_lane *lane)
 }
 
 bool mesh_daemon_lane_update(struct mesh_daemon_lane *lane,
-                             const struct mesh_lane *found, uint8_t twin_rank)
+                             const struct mesh_lane *found)
 {
     struct mesh_lane_info info = lane->info;
     bool up, changed;
 
     if (found != NULL)
-        mesh_lane_info_from_lane(found, lane->info.index, twin_rank, &info);
+        /* Which lanes share a physical port is not known: rank 0. */
+        mesh_lane_info_from_lane(found, lane->info.index, 0, &info);
     else
         info.flags &= (uint8_t)~MESH_LANE_INFO_UP;
     up = (info.flags & MESH_LANE_INFO_UP) != 0 && info.netdev[0] != '\0';

@@ -74,7 +74,7 @@ void mesh_daemon_lane_cleanup(struct mesh_daemon_lane *lane);
 /* Takes over what discovery found; NULL: the lane is not there (any more).
  * True: others must be told. */
 bool mesh_daemon_lane_update(struct mesh_daemon_lane *lane,
-                             const struct mesh_lane *found, uint8_t twin_rank);
+                             const struct mesh_lane *found);
 
 /* A datagram of the link map, to a neighbour of this lane. */
 void mesh_daemon_lane_send_map(struct mesh_daemon_lane *lane,

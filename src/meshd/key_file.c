@@ -21,9 +21,14 @@ _Static_assert(MESH_WIRE_AUTH_KEY_LEN >= crypto_generichash_BYTES_MIN &&
 static int owner_check(const char *path, int fd)
 {
     struct stat info;
+    int error;
 
-    if (fstat(fd, &info) != 0)
-        return -errno;
+    if (fstat(fd, &info) != 0) {
+        error = -errno;
+        mesh_error("key file %s cannot be looked at: %s", path,
+                   strerror(-error));
+        return error;
+    }
     if (!S_ISREG(info.st_mode)) {
         mesh_error("key file %s is no regular file", path);
         return -EINVAL;

@@ -2,14 +2,15 @@
 /*
  * loop: waits for descriptors and times, and calls who wants to know.
  *
- * Threads: one loop belongs to one thread; mesh_loop_stop() also from a
- * handler only.  Watches and timers are the caller's, who embeds them in what
+ * Threads: one loop belongs to one thread, and mesh_loop_stop() to its
+ * handlers.  Watches and timers are the caller's, who embeds them in what
  * they are about and takes them out of the loop before they go away; that may
  * be done at any time, also from within any handler.
  */
 #ifndef MESH_LOOP_H
 #define MESH_LOOP_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 
