@@ -55,22 +55,20 @@ static int connect_locked(struct mesh_oob *oob,
         return 0;
     ret = mesh_meshd_client_create((enum mesh_meshd_mode)settings->meshd,
                                    settings->meshd_timeout_ms, &client);
-    if (ret != 0) {
-        client = NULL;
-        if (settings->meshd == MESH_MESHD_REQUIRED)
-            return ret;
-        mesh_warn("no meshd to ask: %s; only nodes with a common cable and "
-                  "subnet are reached (MESH_MESHD=off: that is wanted)",
-                  strerror(-ret));
+    if (ret == 0)
+        ret = mesh_oob_watch(oob, mesh_meshd_client_fd(client), map_event,
+                             client);
+    if (ret == 0) {
+        engine = oob;
         return 0;
     }
-    ret = mesh_oob_watch(oob, mesh_meshd_client_fd(client), map_event, client);
-    if (ret != 0) {
-        mesh_meshd_client_destroy(client);
-        client = NULL;
+    mesh_meshd_client_destroy(client);
+    client = NULL;
+    if (settings->meshd == MESH_MESHD_REQUIRED)
         return ret;
-    }
-    engine = oob;
+    mesh_warn("no meshd to ask: %s; only nodes with a common cable and subnet "
+              "are reached (MESH_MESHD=off: that is wanted)",
+              strerror(-ret));
     return 0;
 }
 
