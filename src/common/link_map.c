@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The records: own and others', limits, lifetimes, digest. */
+/* The records: limits, lifetimes, digest. */
 #include "link_map_impl.h"
 
 #include <errno.h>
@@ -8,10 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NS_PER_MS      UINT64_C(1000000)
-#define NS_PER_S       (1000 * NS_PER_MS)
-#define LOG_EVERY_NS   (10 * NS_PER_S)
-#define RIVAL_ALIVE_NS (5 * NS_PER_S)
+#define NS_PER_MS    UINT64_C(1000000)
+#define NS_PER_S     (1000 * NS_PER_MS)
+#define LOG_EVERY_NS (10 * NS_PER_S)
 
 _Static_assert(MESH_HELLO_DIGEST_LEN == crypto_generichash_BYTES_MIN,
                "digest length");
@@ -114,7 +113,7 @@ struct mesh_map_slot *mesh_map_slot_find(const struct mesh_link_map *map,
     return mesh_map_slot_of(map->sorted[place]);
 }
 
-static void digest_update(struct mesh_link_map *map)
+void mesh_map_digest_update(struct mesh_link_map *map)
 {
     crypto_generichash_state state;
     struct mesh_wire_writer writer;
@@ -207,10 +206,10 @@ static bool slot_make_place(struct mesh_link_map *map, uint64_t now_ns)
     return true;
 }
 
-/* Puts a decoded record and its bytes into a slot. */
-static int slot_fill(struct mesh_link_map *map, struct mesh_map_slot *slot,
-                     const struct mesh_map_record *record, const uint8_t *bytes,
-                     size_t len, uint64_t expires_ns, uint64_t now_ns)
+int mesh_map_slot_fill(struct mesh_link_map *map, struct mesh_map_slot *slot,
+                       const struct mesh_map_record *record,
+                       const uint8_t *bytes, size_t len, uint64_t expires_ns,
+                       uint64_t now_ns)
 {
     bool changed = slot->len != len ||
                    slot->record.instance != record->instance ||
@@ -227,7 +226,7 @@ static int slot_fill(struct mesh_link_map *map, struct mesh_map_slot *slot,
     slot->taken_ns = now_ns;
     slot->expires_ns = expires_ns;
     map->generation += changed;
-    digest_update(map);
+    mesh_map_digest_update(map);
     return 0;
 }
 
@@ -274,7 +273,8 @@ int mesh_map_record_take(struct mesh_link_map *map, struct mesh_map_peer *from,
         slot = slot_add(map, entry->node_id);
     if (slot == NULL)
         return -ENOMEM;
-    error = slot_fill(map, slot, map->scratch, bytes, len, expires_ns, now_ns);
+    error = mesh_map_slot_fill(map, slot, map->scratch, bytes, len, expires_ns,
+                               now_ns);
     if (error != 0) {
         if (added)
             slot_remove(map, slot);
@@ -282,64 +282,6 @@ int mesh_map_record_take(struct mesh_link_map *map, struct mesh_map_peer *from,
     }
     mesh_map_flood(map, slot, from);
     return 0;
-}
-
-/* Tells all peers of the own record, with a new sequence. */
-static void self_publish(struct mesh_link_map *map, uint64_t sequence,
-                         uint64_t now_ns)
-{
-    if (sequence <= MESH_MAP_MAX_SEQUENCE)
-        map->self->record.sequence = sequence;
-    map->self->taken_ns = now_ns;
-    map->self->expires_ns = now_ns + map->config.lifetime_ns;
-    map->refresh_ns = now_ns + map->config.refresh_ns;
-    digest_update(map);
-    mesh_map_flood(map, map->self, NULL);
-}
-
-/* Remembers who else uses the id; true: it lives, for it writes new records,
- * while a former self of this node only echoes for a while. */
-static bool rival_is_alive(struct mesh_link_map *map,
-                           const struct mesh_map_entry *entry, uint64_t now_ns)
-{
-    bool alive;
-
-    if (map->rival.instance != entry->instance) {
-        map->rival.instance = entry->instance;
-        map->rival.sequence = entry->sequence;
-        map->rival.seen_ns = now_ns;
-        return false;
-    }
-    alive = entry->sequence > map->rival.sequence &&
-            now_ns - map->rival.seen_ns > RIVAL_ALIVE_NS;
-    if (entry->sequence > map->rival.sequence)
-        map->rival.sequence = entry->sequence;
-    return alive;
-}
-
-int mesh_map_own_claimed(struct mesh_link_map *map, struct mesh_map_peer *from,
-                         const struct mesh_map_entry *entry, uint64_t now_ns)
-{
-    const struct mesh_map_record *self = &map->self->record;
-    const struct mesh_map_entry own = mesh_map_entry_of(self);
-    enum mesh_log_level level = MESH_LOG_INFO;
-    const char *why = "this node's id, perhaps of its last run";
-
-    if (entry->instance == self->instance) {
-        if (entry->sequence <= self->sequence)
-            return 0; /* an echo */
-        level = MESH_LOG_WARN;
-        why = "this node's id and instance, but not written here";
-    } else if (rival_is_alive(map, entry, now_ns)) {
-        level = MESH_LOG_WARN;
-        why = "this node's id, used by another machine; set MESH_NODE_ID";
-    }
-    if (mesh_map_entry_newer(entry, &own) && now_ns >= map->raise_ns) {
-        map->raise_ns = now_ns + map->config.sync_ns;
-        self_publish(map, entry->sequence + 1, now_ns);
-    }
-    return mesh_map_refuse_once(map, MESH_MAP_OWN_ID, -EEXIST, level, from,
-                                entry, why);
 }
 
 static void config_default(struct mesh_link_map_config *config)
@@ -436,77 +378,13 @@ void mesh_link_map_destroy(struct mesh_link_map *map)
     free(map);
 }
 
-static unsigned min_uint(unsigned a, unsigned b)
-{
-    return a < b ? a : b;
-}
-
-/* The own record as it is to be. */
-static void self_build(const struct mesh_link_map *map,
-                       const struct mesh_lane_info *lanes, unsigned lane_count,
-                       const struct mesh_map_link *links, unsigned link_count,
-                       struct mesh_map_record *record)
-{
-    memset(record, 0, sizeof(*record));
-    record->node_id = map->config.node_id;
-    record->instance = map->config.instance;
-    record->sequence = map->self->record.sequence;
-    record->flags = map->config.flags;
-    memcpy(record->name, map->config.name, sizeof(record->name));
-    record->name[sizeof(record->name) - 1] = '\0';
-    memcpy(record->about, map->config.about, sizeof(record->about));
-    record->about[sizeof(record->about) - 1] = '\0';
-    record->lane_count = min_uint(lane_count, map->config.max_lanes);
-    for (unsigned i = 0; i < record->lane_count; i++)
-        record->lanes[i] = lanes[i];
-    for (unsigned i = 0; i < link_count; i++) {
-        if (record->link_count < map->config.max_links &&
-            mesh_map_record_lane(record, links[i].lane) != NULL)
-            record->links[record->link_count++] = links[i];
-    }
-    mesh_map_record_sort(record);
-}
-
-int mesh_link_map_self_set(struct mesh_link_map *map,
-                           const struct mesh_lane_info *lanes,
-                           unsigned lane_count,
-                           const struct mesh_map_link *links,
-                           unsigned link_count, uint64_t now_ns)
-{
-    struct mesh_map_record *record = map->scratch;
-    uint8_t bytes[MESH_MAP_WIRE_RECORD_MAX];
-    int error, limit = 0;
-    size_t len;
-
-    self_build(map, lanes, lane_count, links, link_count, record);
-    if (record->lane_count < lane_count || record->link_count < link_count)
-        limit = mesh_map_refuse(map, MESH_MAP_LIMIT_LANES, -E2BIG,
-                                map->config.node_id,
-                                "too many lanes or links of this node", now_ns);
-    error = mesh_map_record_encode(record, bytes, &len);
-    if (error != 0)
-        return error;
-    if (len > map->config.max_record)
-        return mesh_map_refuse(map, MESH_MAP_LIMIT_BYTES, -E2BIG,
-                               map->config.node_id,
-                               "too long a record of this node", now_ns);
-    if (map->self->len == len && memcmp(map->self->bytes, bytes, len) == 0)
-        return limit;
-    error = slot_fill(map, map->self, record, bytes, len, 0, now_ns);
-    if (error != 0)
-        return error;
-    mesh_map_peers_update(map);
-    self_publish(map, record->sequence + 1, now_ns);
-    return limit;
-}
-
 uint64_t mesh_link_map_tick(struct mesh_link_map *map, uint64_t now_ns)
 {
     uint64_t next_ns;
     bool removed = false;
 
     if (now_ns >= map->refresh_ns)
-        self_publish(map, map->self->record.sequence + 1, now_ns);
+        mesh_map_self_publish(map, map->self->record.sequence + 1, now_ns);
     next_ns = map->refresh_ns;
     for (unsigned i = map->count; i > 0; i--) {
         struct mesh_map_slot *slot = mesh_map_slot_of(map->sorted[i - 1]);
@@ -519,7 +397,7 @@ uint64_t mesh_link_map_tick(struct mesh_link_map *map, uint64_t now_ns)
         }
     }
     if (removed)
-        digest_update(map);
+        mesh_map_digest_update(map);
     mesh_map_partials_expire(map, now_ns);
     return next_ns;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * link_map_impl: what link_map.c (the records) and link_map_sync.c (the
- * datagrams) share.  For nobody else.
+ * link_map_impl: what link_map.c (the records), link_map_self.c (the own one)
+ * and link_map_sync.c (the datagrams) share.  For nobody else.
  *
  * Threads: as link_map.h.
  */
@@ -108,6 +108,20 @@ int mesh_map_record_take(struct mesh_link_map *map, struct mesh_map_peer *from,
                          const struct mesh_map_entry *entry,
                          uint64_t expires_ns, const uint8_t *bytes, size_t len,
                          uint64_t now_ns);
+
+/* Puts a decoded record and its bytes into a slot. 0 or -ENOMEM. */
+int mesh_map_slot_fill(struct mesh_link_map *map, struct mesh_map_slot *slot,
+                       const struct mesh_map_record *record,
+                       const uint8_t *bytes, size_t len, uint64_t expires_ns,
+                       uint64_t now_ns);
+
+/* To be called when a record's instance or sequence has changed, or one has
+ * come or gone. */
+void mesh_map_digest_update(struct mesh_link_map *map);
+
+/* Tells all peers of the own record, with a new sequence. */
+void mesh_map_self_publish(struct mesh_link_map *map, uint64_t sequence,
+                           uint64_t now_ns);
 
 /* Someone has a record of this node that it did not write. */
 int mesh_map_own_claimed(struct mesh_link_map *map, struct mesh_map_peer *from,

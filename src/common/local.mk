@@ -24,6 +24,7 @@ libmeshcommon_la_SOURCES = \
 	src/common/link_map.c \
 	src/common/link_map.h \
 	src/common/link_map_impl.h \
+	src/common/link_map_self.c \
 	src/common/link_map_sync.c \
 	src/common/list.h \
 	src/common/log.c \
