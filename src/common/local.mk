@@ -55,6 +55,7 @@ libmeshcommon_la_SOURCES = \
 	src/common/oob.h \
 	src/common/oob_channel.c \
 	src/common/oob_channel.h \
+	src/common/oob_client.c \
 	src/common/oob_engine.h \
 	src/common/oob_fsm.c \
 	src/common/oob_fsm.h \

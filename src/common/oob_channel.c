@@ -5,7 +5,6 @@
 #include "list.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -373,15 +372,15 @@ static void channel_destroy(struct mesh_oob_source *source)
     free(channel);
 }
 
-static const struct mesh_oob_source_ops channel_ops = {
+const struct mesh_oob_source_ops mesh_oob_channel_ops = {
     .event = channel_event,
     .timeout = channel_timeout,
     .destroy = channel_destroy,
 };
 
-static struct mesh_oob_channel *
-channel_create(const struct mesh_oob_fsm_config *config,
-               const struct mesh_oob_ops *ops)
+struct mesh_oob_channel *
+mesh_oob_channel_create(const struct mesh_oob_fsm_config *config,
+                        const struct mesh_oob_ops *ops)
 {
     struct mesh_oob_channel *channel = calloc(1, sizeof(*channel));
 
@@ -401,12 +400,13 @@ int mesh_oob_channel_serve(struct mesh_oob_listener *listener, int fd)
     struct mesh_oob_channel *channel;
     int error;
 
-    channel = channel_create(&listener->config, listener->ops);
+    channel = mesh_oob_channel_create(&listener->config, listener->ops);
     if (channel == NULL) {
         close(fd);
         return -ENOMEM;
     }
-    mesh_oob_source_add(listener->source.oob, &channel->source, &channel_ops);
+    mesh_oob_source_add(listener->source.oob, &channel->source,
+                        &mesh_oob_channel_ops);
     channel->listener = listener;
     DL_APPEND2(listener->pending, channel, pending_prev, pending_next);
     listener->pending_count++;
@@ -435,86 +435,6 @@ void mesh_oob_channel_evict(struct mesh_oob_channel *channel)
         channel_feed(channel, &event);
     if (!channel->source.dead)
         mesh_oob_channel_drop(channel);
-}
-
-static void target_text(struct mesh_oob_channel *channel)
-{
-    const struct mesh_oob_target *target = &channel->target;
-    struct sockaddr_storage sa;
-    socklen_t len;
-
-    if (target->netdev[0] == '\0') {
-        snprintf(channel->peer_text, sizeof(channel->peer_text),
-                 "endpoint %016" PRIx64 " of this node",
-                 channel->fsm.config.endpoint_id);
-        return;
-    }
-    len = mesh_addr_to_sockaddr(&target->remote, target->port, target->ifindex,
-                                &sa);
-    mesh_oob_socket_address_text(&sa, len, target->netdev, channel->peer_text);
-}
-
-static struct mesh_oob_channel *
-channel_create_client(const struct mesh_oob_connect_params *params)
-{
-    struct mesh_oob_fsm_config config = {
-        .role = MESH_OOB_CLIENT,
-        .node_id = params->node_id,
-        .endpoint_id = params->endpoint_id,
-        .delay_ms = params->delay_ms,
-        .connect_timeout_ms = params->connect_timeout_ms,
-        .peer_timeout_ms = params->peer_timeout_ms,
-    };
-    struct mesh_oob_channel *channel;
-
-    memcpy(config.token, params->token, sizeof(config.token));
-    if (params->path != NULL)
-        config.path = *params->path;
-    channel = channel_create(&config, params->ops);
-    sodium_memzero(config.token, sizeof(config.token));
-    if (channel == NULL)
-        return NULL;
-    channel->arg = params->arg;
-    channel->told = true;
-    if (params->netdev != NULL)
-        strncpy(channel->target.netdev, params->netdev, IF_NAMESIZE - 1);
-    channel->target.ifindex = params->ifindex;
-    channel->target.local = params->local;
-    channel->target.remote = params->remote;
-    channel->target.port = params->port;
-    target_text(channel);
-    return channel;
-}
-
-int mesh_oob_connect(struct mesh_oob *oob,
-                     const struct mesh_oob_connect_params *params,
-                     struct mesh_oob_channel **channel_p)
-{
-    struct mesh_oob_channel *channel;
-
-    if (params->ops == NULL || params->connect_timeout_ms == 0 ||
-        params->peer_timeout_ms == 0 ||
-        (params->path != NULL &&
-         (params->netdev == NULL ||
-          params->path->hop_count < MESH_OOB_WIRE_MIN_HOPS ||
-          params->path->hop_count > MESH_OOB_MAX_HOPS)) ||
-        (params->netdev != NULL &&
-         (params->netdev[0] == '\0' || strlen(params->netdev) >= IF_NAMESIZE)))
-        return -EINVAL;
-    channel = channel_create_client(params);
-    if (channel == NULL)
-        return -ENOMEM;
-    if (!mesh_oob_lock(oob)) {
-        free(channel);
-        return -ENOTCONN;
-    }
-    mesh_oob_source_add(oob, &channel->source, &channel_ops);
-    *channel_p = channel;
-    /* Everything else happens on the engine's thread. */
-    mesh_oob_source_due(&channel->source);
-    mesh_oob_wake(oob);
-    mesh_oob_unlock(oob);
-    return 0;
 }
 
 /* Tells the peer that this end leaves on purpose.  A frame this small fits

@@ -6,7 +6,7 @@
  * clients that have not proved the token belong to their listener (pending);
  * the others belong to the user, who ends each with mesh_oob_channel_close().
  *
- * Every function wants the engine's mutex held.
+ * Every function wants the engine's mutex held, unless stated.
  */
 #ifndef MESH_OOB_CHANNEL_H
 #define MESH_OOB_CHANNEL_H
@@ -58,6 +58,14 @@ struct mesh_oob_channel {
     uint8_t out[2 * MESH_OOB_WIRE_FRAME_MAX];
     char peer_text[MESH_OOB_PEER_TEXT_LEN];
 };
+
+extern const struct mesh_oob_source_ops mesh_oob_channel_ops;
+
+/* With a fresh nonce, not yet a source of the engine; needs no mutex.  NULL: no
+ * memory. */
+struct mesh_oob_channel *
+mesh_oob_channel_create(const struct mesh_oob_fsm_config *config,
+                        const struct mesh_oob_ops *ops);
 
 /* Takes a socket from accept4(), which it owns, also on failure. */
 int mesh_oob_channel_serve(struct mesh_oob_listener *listener, int fd);
