@@ -213,8 +213,7 @@ static void port_down(uct_mesh_md_t *md, unsigned port)
               "both ends?",
               md->node.name, ibv_get_device_name(md->context->device), port);
     pthread_mutex_lock(&md->lock);
-    DL_FOREACH2(md->ifaces, iface, md_next)
-    {
+    DL_FOREACH2 (md->ifaces, iface, md_next) {
         if (iface->lane.port == port)
             uct_mesh_conn_doubt_all(iface);
     }
@@ -252,10 +251,17 @@ static int md_watch(uct_mesh_md_t *md)
 {
     int fd = md->context->async_fd;
     int flags = fcntl(fd, F_GETFL);
+    int ret = 0;
 
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
-        return -errno;
-    return mesh_oob_watch(md->oob, fd, md_async_event, md);
+        ret = -errno;
+    if (ret == 0)
+        ret = mesh_oob_watch(md->oob, fd, md_async_event, md);
+    if (ret != 0)
+        mesh_error("node %s device %s: no events of it can be had: %s",
+                   md->node.name, ibv_get_device_name(md->context->device),
+                   strerror(-ret));
+    return ret;
 }
 
 static struct ibv_context *open_device(const char *md_name)
@@ -263,6 +269,7 @@ static struct ibv_context *open_device(const char *md_name)
     struct ibv_device **devices = ibv_get_device_list(NULL);
     struct ibv_context *context = NULL;
 
+    errno = ENODEV; /* unless opening it says something else */
     for (int i = 0; devices != NULL && devices[i] != NULL; i++) {
         if (md_name_is(md_name, ibv_get_device_name(devices[i]))) {
             context = ibv_open_device(devices[i]);
