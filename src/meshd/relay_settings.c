@@ -6,7 +6,7 @@
 const struct mesh_setting mesh_relay_settings_table[] = {
     {.name = "RELAY_FLOWS",
      .type = MESH_SETTING_INT,
-     .value = "128",
+     .value = "1024",
      .offset = FIELD(flows),
      .min = 1,
      .max = 16384,

@@ -67,6 +67,12 @@ def several_ranks_per_node(net):
     _run(net, "sweep", MIB // 16, 8, slots=2)
 
 
+def many_ranks_all_to_all(net):
+    """Four ranks on each node of a ring of 8: meshd's defaults let all
+    connections be, those that both ends begin at a time, too."""
+    _run(net, "alltoall", 64, 1, slots=4)
+
+
 def thread_multiple(net):
     """Four threads of each rank at the same time."""
     _run(net, "threads", 6)
@@ -286,7 +292,7 @@ def main():
                    relay_killed]),
         ("line3", [node_added]),
         ("line6", [every_pair]),
-        ("ring8", [every_pair]),
+        ("ring8", [every_pair, many_ranks_all_to_all]),
         ("topologies.json#two-rings", [every_pair, all_to_all]),
         ("topologies.json#ring4-lies", [every_pair,
                                         direct_pairs_use_their_cable]),
