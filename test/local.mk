@@ -234,6 +234,7 @@ bench: all $(check_PROGRAMS)
 		'$(srcdir)/test/bench/relay_cost.py' >bench.txt || \
 		{ cat bench.txt; exit 1; }
 	cat bench.txt
+EXTRA_DIST += test/bench/relay_cost.txt
 EXTRA_DIST += test/bench/scale.py test/bench/scale.txt
 CLEANFILES += bench.txt
 .PHONY: bench

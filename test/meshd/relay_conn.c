@@ -3,6 +3,7 @@
 
 #include "relay_wire.h"
 
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,10 +93,14 @@ struct conn *conn_create(const struct mesh_lane_info *lane,
     conn->chunk = opt.chunk;
     conn->stride = opt.chunk + MESH_RELAY_HDR_LEN;
     conn->rx_count = 3 * opt.window;
-    conn->cq = ibv_create_cq(context, (int)(6 * opt.window + 8), NULL, NULL, 0);
+    conn->events = ibv_create_comp_channel(context);
+    conn->cq = ibv_create_cq(context, (int)(6 * opt.window + 8), NULL,
+                             conn->events, 0);
     attr.send_cq = attr.recv_cq = conn->cq;
     conn->qp = ibv_create_qp(pd, &attr);
-    if (conn->qp == NULL || mesh_qp_init(conn->qp, lane->port) != 0 ||
+    if (conn->qp == NULL || conn->events == NULL ||
+        fcntl(conn->events->fd, F_SETFL, O_NONBLOCK) != 0 ||
+        mesh_qp_init(conn->qp, lane->port) != 0 ||
         ibv_query_port(context, lane->port, &port) != 0) {
         perror("queue pair");
         exit(1);
@@ -124,6 +129,7 @@ void conn_destroy(struct conn *conn)
 {
     ibv_destroy_qp(conn->qp);
     ibv_destroy_cq(conn->cq);
+    ibv_destroy_comp_channel(conn->events);
     ibv_dereg_mr(conn->tx_mr);
     ibv_dereg_mr(conn->rx_mr);
     ibv_dereg_mr(conn->region_mr);

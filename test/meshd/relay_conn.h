@@ -43,6 +43,7 @@ struct options {
 extern struct options opt;
 
 struct conn {
+    struct ibv_comp_channel *events; /* of cq; never blocks */
     struct ibv_cq *cq;
     struct ibv_qp *qp;
     struct mesh_qp_end local;
