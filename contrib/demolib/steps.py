@@ -19,7 +19,7 @@ MPI_S = 300
 INSTALL_S = 300
 HPCC_S = 1200
 PERF_PORT = 13337
-INSTALLED = ("libuct_mesh.so.0", "mca_hook_mesh.so", "meshd")
+INSTALLED = ("ucx/libuct_mesh.so.0", "mca_hook_mesh.so", "sbin/meshd")
 # A lane that carries less than this part of a pair's bytes carries none.
 STRAY = 0.05
 PERF_TESTS = (("tag_lat", 8, 100), ("tag_bw", 65536, 50))
@@ -125,7 +125,7 @@ class Demo:
         # What the service does, where systemd runs.
         self.lab.call("meshd", "exec", "-n", "all", "sh", "-c",
                       '"$1" </dev/null >/tmp/meshd.log 2>&1 &', "sh", files[2])
-        return ", ".join(INSTALLED)
+        return ", ".join(name.rpartition("/")[2] for name in INSTALLED)
 
     def info(self):
         """What ucx_info says of the transport."""
