@@ -142,9 +142,13 @@ def _enter(root):
 def build(home, root, shares, boot_id, user):
     """Puts the node's files together; home is a directory for its own.
 
-    root is the directory that holds all the others of the node. shares are [directory, "ro" or "rw"], seen at the same path as they are.
-    user: this is a user namespace.
+    root is the directory that holds all the others of the node. shares are
+    [directory, "ro" or "rw"], seen at the same path as they are. user: this is
+    a user namespace.
     """
+    if "/" not in _mount_points():
+        raise OSError("/ is no mount point, as in a bare chroot: mount its "
+                      "directory onto itself before you enter it")
     _mount(None, "/", None, MS_REC | MS_SLAVE)
     # What comes next may cover them.
     held = [(os.open(path, os.O_PATH | os.O_DIRECTORY), path, mode)
