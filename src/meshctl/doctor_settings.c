@@ -85,7 +85,7 @@ void mesh_check_empty_setting(const struct mesh_doctor *doctor,
 static bool tls_allows_mesh(const char *value)
 {
     static const char *const names[] = {TRANSPORT, "mesh", "all",
-                                        "\\" TRANSPORT};
+                                        ("\\" TRANSPORT)};
     bool listed = false;
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)

@@ -119,10 +119,11 @@ static bool blocks(int fd)
 }
 
 #define SEEN __attribute__((visibility("default")))
-#define NEXT(name)                   \
-    static __typeof__(&(name)) next; \
-    if (next == NULL)                \
-    next = (__typeof__(next))dlsym(RTLD_NEXT, #name)
+#define NEXT(name)                             \
+    static _Atomic(__typeof__(&(name))) found; \
+    __typeof__(&(name)) next = found;          \
+    if (next == NULL)                          \
+    found = next = (__typeof__(next))dlsym(RTLD_NEXT, #name)
 
 SEEN int nanosleep(const struct timespec *wanted, struct timespec *left)
 {
