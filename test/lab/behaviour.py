@@ -8,7 +8,7 @@ MIB = 1 << 20
 RNR = ("rcvd_rnr_err", "send_rnr_err", "retry_rnr_exceeded_err")
 # Soft-RoCE in an emulated machine does a few hundred of them in a second.
 QUICK = lab.FABRIC != "vm" and not lab.SANITIZED
-SMALL_MESSAGES = 1000000 if QUICK else 20000
+SMALL_MESSAGES = 1000000 if QUICK else 200000 if lab.SANITIZED else 20000
 THREAD_ROUNDS = 10 if QUICK else 2
 PROGRAM_S = 200
 
@@ -96,7 +96,7 @@ def flood_of_unexpected_messages(net):
 
 def memory_flat(net):
     """The resident memory of both ranks stays what it is: 1000000 messages,
-    but 20000 between machines and with a sanitizer."""
+    but 20000 between machines and 200000 with a sanitizer."""
     lab.note(f"{SMALL_MESSAGES} messages")
     _run(net, "many", SMALL_MESSAGES, hosts=net.nodes()[:2])
 
