@@ -54,6 +54,10 @@ int mesh_cabling_create(const struct mesh_snapshot *snapshot,
 /* Takes NULL. */
 void mesh_cabling_destroy(struct mesh_cabling *cabling);
 
+/* The place of a node of the snapshot in nodes. */
+unsigned mesh_cabling_row(const struct mesh_cabling *cabling,
+                          const struct mesh_map_record *record);
+
 /* Is the lane part of a link that RDMA can use? */
 bool mesh_cabling_lane_used(const struct mesh_cabling *cabling,
                             const struct mesh_lane_info *lane);

@@ -284,8 +284,8 @@ static void wires_make(struct mesh_cabling *cabling)
     }
 }
 
-static unsigned row_of(const struct mesh_cabling *cabling,
-                       const struct mesh_map_record *record)
+unsigned mesh_cabling_row(const struct mesh_cabling *cabling,
+                          const struct mesh_map_record *record)
 {
     unsigned row = 0;
 
@@ -313,8 +313,8 @@ static int link_compare(const void *a, const void *b, void *arg)
         &((const struct mesh_cabling_link *)b)->link;
 
     for (unsigned end = 0; end < 2; end++) {
-        unsigned x = row_of(arg, left->nodes[end]);
-        unsigned y = row_of(arg, right->nodes[end]);
+        unsigned x = mesh_cabling_row(arg, left->nodes[end]);
+        unsigned y = mesh_cabling_row(arg, right->nodes[end]);
 
         if (x != y)
             return ascending(x, y);
@@ -330,7 +330,8 @@ static void links_order(struct mesh_cabling *cabling)
     for (unsigned i = 0; i < cabling->link_count; i++) {
         struct mesh_route_link *link = &cabling->links[i].link;
 
-        if (row_of(cabling, link->nodes[0]) > row_of(cabling, link->nodes[1]))
+        if (mesh_cabling_row(cabling, link->nodes[0]) >
+            mesh_cabling_row(cabling, link->nodes[1]))
             link_turn(link);
     }
     if (cabling->link_count > 1)

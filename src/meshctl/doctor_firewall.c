@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Layer firewall: may others reach meshd and the exchange on this node? */
+#include "daemon_settings.h"
 #include "meshctl/doctor.h"
 #include "meshctl/textfile.h"
 #include "node_settings.h"
@@ -7,32 +8,22 @@
 #include <netinet/in.h>
 #include <stdio.h>
 
-static const struct mesh_setting port_settings[] = {
-    {.name = "MESHD_PORT",
-     .type = MESH_SETTING_INT,
-     .value = "18518",
-     .min = 1,
-     .max = 65535,
-     .help = "As meshd has it."},
-    {0},
-};
-
 void mesh_doctor_ports_read(const char *root, struct mesh_doctor_ports *ports)
 {
     struct mesh_node_settings node = {0};
     unsigned first = 32768, last = 60999;
     char text[64];
-    int meshd = 18518;
+    struct mesh_daemon_settings meshd = {0};
 
-    mesh_settings_load(port_settings, "MESH_", MESH_CONFIG_FILE, "meshd",
-                       &meshd);
+    mesh_daemon_settings_load(&meshd);
     mesh_node_settings_load(&node);
     *ports = (struct mesh_doctor_ports){
-        .meshd = (uint16_t)meshd,
+        .meshd = (uint16_t)meshd.port,
         .oob_any = node.oob_port_last == 0,
         .oob_first = (uint16_t)node.oob_port_first,
         .oob_last = (uint16_t)node.oob_port_last,
     };
+    mesh_daemon_settings_release(&meshd);
     mesh_node_settings_release(&node);
     if (!ports->oob_any)
         return;

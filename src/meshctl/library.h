@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * library: where the dynamic linker finds a library, and which version of it
- * that is, without running any of its code.
+ * that is, without running any of its code.  meshd has it, too, and tells
+ * other nodes.
  *
  * Threads: any.
  */

@@ -4,6 +4,8 @@ noinst_LTLIBRARIES += libmeshctl.la
 bin_PROGRAMS += src/meshctl/meshctl
 
 libmeshctl_la_SOURCES = \
+	src/meshd/daemon_settings.c \
+	src/meshd/daemon_settings.h \
 	src/meshctl/address_store.c \
 	src/meshctl/address_store.h \
 	src/meshctl/cabling.c \

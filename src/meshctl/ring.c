@@ -24,16 +24,6 @@ static bool joined(const struct search *search, unsigned a, unsigned b)
     return search->joined[(size_t)a * search->count + b];
 }
 
-static unsigned place_of(const struct mesh_cabling *cabling,
-                         const struct mesh_map_record *record)
-{
-    unsigned place = 0;
-
-    while (cabling->snapshot->records[cabling->nodes[place]] != record)
-        place++;
-    return place;
-}
-
 static void links_take(const struct mesh_cabling *cabling,
                        struct search *search)
 {
@@ -43,8 +33,8 @@ static void links_take(const struct mesh_cabling *cabling,
 
         if (!link->usable)
             continue;
-        a = place_of(cabling, link->nodes[0]);
-        b = place_of(cabling, link->nodes[1]);
+        a = mesh_cabling_row(cabling, link->nodes[0]);
+        b = mesh_cabling_row(cabling, link->nodes[1]);
         search->joined[a * search->count + b] = true;
         search->joined[b * search->count + a] = true;
     }

@@ -130,6 +130,10 @@ int uct_mesh_iface_verbs_init(uct_mesh_iface_t *iface,
                               const uct_mesh_iface_config_t *config,
                               const uct_iface_params_t *params);
 void uct_mesh_iface_verbs_cleanup(uct_mesh_iface_t *iface);
+/* Logs a call that fails again each time, at most once a second. error: errno
+ * or 0. */
+void uct_mesh_iface_failing(const uct_mesh_iface_t *iface, const char *what,
+                            int error);
 
 /* mesh_iface_event.c */
 int uct_mesh_iface_event_init(uct_mesh_iface_t *iface);

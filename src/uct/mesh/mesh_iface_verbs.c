@@ -6,13 +6,15 @@
 #include "mesh_rx.h"
 #include "mesh_tx.h"
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/relay_wire.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define POOL_GROW 64
+#define POOL_GROW       64
+#define LOG_INTERVAL_NS 1000000000
 
 /* Soft-RoCE, and what it gets to do at a time on one connection. */
 #define RXE_VENDOR_ID 0xffffff
@@ -242,4 +244,18 @@ void uct_mesh_iface_verbs_cleanup(uct_mesh_iface_t *iface)
     ibv_destroy_cq(iface->cq);
     mesh_pool_cleanup(&iface->rx_pool);
     mesh_pool_cleanup(&iface->tx_pool);
+}
+
+void uct_mesh_iface_failing(const uct_mesh_iface_t *iface, const char *what,
+                            int error)
+{
+    static struct mesh_log_limit limit = {.interval_ns = LOG_INTERVAL_NS};
+    char label[MESH_LANE_LABEL_LEN];
+    unsigned suppressed;
+
+    if (mesh_log_limit_pass(&limit, mesh_clock_ns(), &suppressed))
+        mesh_error("node %s lane %s: %s failed%s%s; see the kernel log",
+                   uct_mesh_iface_md(iface)->node.name,
+                   mesh_lane_label(&iface->lane, label), what,
+                   error != 0 ? ": " : "", error != 0 ? strerror(error) : "");
 }

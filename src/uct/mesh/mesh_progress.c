@@ -8,14 +8,12 @@
 #include "mesh_rx.h"
 #include "mesh_tx.h"
 
-#include "common/clock.h"
 #include "common/log.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-#define POLL_BATCH      16
-#define LOG_INTERVAL_NS 1000000000
+#define POLL_BATCH 16
 
 static ucs_status_t status_of(enum ibv_wc_status status)
 {
@@ -137,20 +135,6 @@ static void handle_relay_wc(uct_mesh_iface_t *iface, const struct ibv_wc *wc)
     }
 }
 
-/* It fails at each call from then on. */
-static void poll_failed(const uct_mesh_iface_t *iface)
-{
-    static struct mesh_log_limit limit = {.interval_ns = LOG_INTERVAL_NS};
-    char label[MESH_LANE_LABEL_LEN];
-    unsigned suppressed;
-
-    if (mesh_log_limit_pass(&limit, mesh_clock_ns(), &suppressed))
-        mesh_error("node %s lane %s: polling the completion queue failed; see "
-                   "the kernel log",
-                   uct_mesh_iface_md(iface)->node.name,
-                   mesh_lane_label(&iface->lane, label));
-}
-
 typedef void (*wc_handler_t)(uct_mesh_iface_t *iface, const struct ibv_wc *wc);
 
 static inline unsigned poll_cq(uct_mesh_iface_t *iface, wc_handler_t handle)
@@ -165,7 +149,7 @@ static inline unsigned poll_cq(uct_mesh_iface_t *iface, wc_handler_t handle)
     }
     count = ibv_poll_cq(iface->cq, POLL_BATCH, wcs);
     if (__builtin_expect(count < 0, 0)) {
-        poll_failed(iface);
+        uct_mesh_iface_failing(iface, "polling the completion queue", 0);
         return 0;
     }
     for (int i = 0; i < count; i++)

@@ -15,32 +15,16 @@
 #include "mesh_relay.h"
 #include "mesh_tx.h"
 
-#include "common/clock.h"
 #include "common/log.h"
 
 #include <string.h>
 
-#define REFILL_BATCH    64
-#define LOG_INTERVAL_NS 1000000000
+#define REFILL_BATCH 64
 
 static char *payload_of(const uct_mesh_iface_t *iface,
                         const struct mesh_buf *buf)
 {
     return (char *)buf->data + iface->rx_payload_offset;
-}
-
-/* It is tried again at each call. */
-static void post_failed(const uct_mesh_iface_t *iface, int error)
-{
-    static struct mesh_log_limit limit = {.interval_ns = LOG_INTERVAL_NS};
-    char label[MESH_LANE_LABEL_LEN];
-    unsigned suppressed;
-
-    if (mesh_log_limit_pass(&limit, mesh_clock_ns(), &suppressed))
-        mesh_error("node %s lane %s: posting receive buffers failed: %s; see "
-                   "the kernel log",
-                   uct_mesh_iface_md(iface)->node.name,
-                   mesh_lane_label(&iface->lane, label), strerror(error));
 }
 
 static unsigned post_batch(uct_mesh_iface_t *iface, unsigned wanted)
@@ -71,7 +55,7 @@ static unsigned post_batch(uct_mesh_iface_t *iface, unsigned wanted)
     error = ibv_post_srq_recv(iface->srq, wrs, &bad);
     if (error == 0)
         return count;
-    post_failed(iface, error);
+    uct_mesh_iface_failing(iface, "posting receive buffers", error);
     for (unsigned i = count; i-- > 0;) {
         mesh_pool_put(&iface->rx_pool, (struct mesh_buf *)wrs[i].wr_id);
         if (bad == &wrs[i])
