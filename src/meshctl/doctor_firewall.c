@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Layer firewall: may others reach meshd and the exchange on this node? */
-#include "daemon_settings.h"
 #include "meshctl/doctor.h"
 #include "meshctl/textfile.h"
+#include "meshd/daemon_settings.h"
 #include "node_settings.h"
 
 #include <netinet/in.h>
