@@ -69,7 +69,8 @@ TESTS += test/swverbs/test-table
 check_PROGRAMS += test/swverbs/swverbs-ctl
 test_swverbs_swverbs_ctl_SOURCES = test/swverbs/ctl.c
 test_swverbs_swverbs_ctl_LDADD =
-swverbs_tests = test/swverbs/test_faults test/swverbs/test_link test/swverbs/test_peer
+swverbs_tests = test/swverbs/test_faults test/swverbs/test_link \
+	test/swverbs/test_paths test/swverbs/test_peer
 check_PROGRAMS += $(swverbs_tests)
 TESTS += $(swverbs_tests)
 swverbs_peer = test/swverbs/peer.c test/swverbs/peer.h
@@ -78,5 +79,7 @@ test_swverbs_test_faults_SOURCES = test/swverbs/test_faults.c $(swverbs_peer)
 test_swverbs_test_faults_LDADD = $(swverbs_libs)
 test_swverbs_test_link_SOURCES = test/swverbs/test_link.c $(swverbs_peer)
 test_swverbs_test_link_LDADD = $(swverbs_libs)
+test_swverbs_test_paths_SOURCES = test/swverbs/test_paths.c
+test_swverbs_test_paths_LDADD = $(swverbs_libs)
 test_swverbs_test_peer_SOURCES = test/swverbs/test_peer.c $(swverbs_peer)
 test_swverbs_test_peer_LDADD = $(swverbs_libs)

@@ -35,8 +35,14 @@ static void *next_find(void **known, const char *name)
     return f;
 }
 
+/*
+ * Programs call these with no path, too. The C library declares that they do
+ * not, from which a compiler would take that there is no need to look; it must
+ * not know where the path comes from.
+ */
 static bool is_ours(const char *path)
 {
+    __asm__("" : "+r"(path));
     return path != NULL && (strncmp(path, "/sys/class/infiniband/", 22) == 0 ||
                             strncmp(path, "/dev/infiniband/uverbs", 22) == 0);
 }
