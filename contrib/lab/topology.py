@@ -25,9 +25,10 @@ Optional keys:
     noise, nodes.N.noise    {"docker0": ["172.17.0.1/16"]}: interfaces that
                             lead nowhere, on every node or on one
     sysctl, nodes.N.sysctl  {"net.ipv4.conf.all.arp_ignore": 1}: set before
-                            the lanes are up. None is set by default: twins
-                            on one wire then answer ARP for each other, as
-                            they do on real machines
+                            the lanes are up. arp_ignore of lanes that share
+                            a wire is 1 unless said otherwise: with 0 they
+                            answer ARP for each other, as they do on a
+                            machine that nobody has set up
 An explicit fe80:: address replaces the one the kernel would choose.
 Everything here is pure: no process, no socket, only the file is read.
 """
@@ -102,6 +103,13 @@ class Node:
                 return lane
         raise TopologyError(f"{self.name} has no lane {netdev}")
 
+    def separate_twins(self):
+        """Lanes that share a wire answer ARP for themselves only."""
+        for lane in self.lanes:
+            if lane.cabled and len(self.port(lane.port)) > 1:
+                self.sysctl.setdefault(
+                    f"net.ipv4.conf.{lane.netdev}.arp_ignore", 1)
+
     def port(self, port):
         """The lanes of that port, first twin first; at least one."""
         lanes = [lane for lane in self.lanes if lane.port == port]
@@ -150,6 +158,8 @@ class Topology:
             node.noise = {**_noise(spec.get("noise", {})), **node.noise}
             node.sysctl = {**spec.get("sysctl", {}), **node.sysctl}
         self.cables = [self._cable(cable) for cable in spec["cables"]]
+        for node in self.nodes.values():
+            node.separate_twins()
         self._check_mgmt()
 
     def _cable(self, spec):

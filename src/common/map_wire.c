@@ -59,13 +59,14 @@ mesh_map_record_lane(const struct mesh_map_record *record, uint8_t index)
     return NULL;
 }
 
-bool mesh_map_link_is_mutual(const struct mesh_map_record *from,
-                             const struct mesh_map_link *link,
-                             const struct mesh_map_record *to)
+/* The same link as the other end has it, NULL: it has not. */
+static const struct mesh_map_link *link_back(const struct mesh_map_record *from,
+                                             const struct mesh_map_link *link,
+                                             const struct mesh_map_record *to)
 {
     if (link->remote_node != to->node_id ||
         link->remote_instance != to->instance)
-        return false;
+        return NULL;
     for (unsigned i = 0; i < to->link_count; i++) {
         const struct mesh_map_link *back = &to->links[i];
 
@@ -73,9 +74,26 @@ bool mesh_map_link_is_mutual(const struct mesh_map_record *from,
             back->remote_node == from->node_id &&
             back->remote_instance == from->instance &&
             back->remote_lane == link->lane)
-            return true;
+            return back;
     }
-    return false;
+    return NULL;
+}
+
+bool mesh_map_link_is_mutual(const struct mesh_map_record *from,
+                             const struct mesh_map_link *link,
+                             const struct mesh_map_record *to)
+{
+    return link_back(from, link, to) != NULL;
+}
+
+bool mesh_map_link_is_usable(const struct mesh_map_record *from,
+                             const struct mesh_map_link *link,
+                             const struct mesh_map_record *to)
+{
+    const struct mesh_map_link *back = link_back(from, link, to);
+
+    return back != NULL &&
+           ((link->flags | back->flags) & MESH_MAP_LINK_UNREACHED) == 0;
 }
 
 /* 0, -EPROTO or -ELOOP: the rules beyond single fields. */
@@ -95,6 +113,7 @@ static int record_check(const struct mesh_map_record *record)
         if (link->remote_node == 0 || link->remote_instance == 0 ||
             mesh_map_record_lane(record, link->lane) == NULL ||
             mesh_map_record_lane(record, link->cable) == NULL ||
+            (link->flags & ~MESH_MAP_LINK_FLAGS) != 0 ||
             (i > 0 && link_order(link - 1, link) >= 0))
             return -EPROTO;
     }
@@ -109,6 +128,7 @@ static void link_write(struct mesh_wire_writer *writer,
     mesh_wire_write_u64(writer, link->remote_node);
     mesh_wire_write_u64(writer, link->remote_instance);
     mesh_wire_write_u8(writer, link->remote_lane);
+    mesh_wire_write_u8(writer, link->flags);
 }
 
 static void link_read(struct mesh_wire_reader *reader,
@@ -119,6 +139,7 @@ static void link_read(struct mesh_wire_reader *reader,
     link->remote_node = mesh_wire_read_u64(reader);
     link->remote_instance = mesh_wire_read_u64(reader);
     link->remote_lane = mesh_wire_read_u8(reader);
+    link->flags = mesh_wire_read_u8(reader);
 }
 
 int mesh_map_record_encode(const struct mesh_map_record *record,

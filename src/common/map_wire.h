@@ -13,7 +13,7 @@
  *      record     flags u16, name text, about text, lane count u8, lanes (see
  *                 lane_info.h), link count u8, links
  *      link       lane u8, cable u8, remote node u64, remote instance u64,
- *                 remote lane u8
+ *                 remote lane u8, flags u8
  *
  * All numbers are big-endian.  A record of the usual size fits one datagram;
  * a longer one goes in pieces of MESH_MAP_WIRE_PIECE bytes, the last one
@@ -32,7 +32,7 @@
 #include "wire_auth.h"
 
 #define MESH_MAP_WIRE_MAGIC   0x4d4d4150u /* "MMAP" */
-#define MESH_MAP_WIRE_VERSION 2
+#define MESH_MAP_WIRE_VERSION 3
 
 #define MESH_MAP_MAX_NODES 1024 /* hard limits; settings may be lower */
 #define MESH_MAP_MAX_LANES 32   /* of a node */
@@ -40,7 +40,7 @@
 
 #define MESH_MAP_WIRE_PIECE   1200
 #define MESH_MAP_WIRE_ENTRIES 50
-#define MESH_MAP_WIRE_LINK    19
+#define MESH_MAP_WIRE_LINK    20
 #define MESH_MAP_WIRE_RECORD_MAX                    \
     (4 + MESH_NODE_NAME_LEN + MESH_MAP_ABOUT_LEN +  \
      MESH_MAP_MAX_LANES * MESH_LANE_INFO_WIRE_MAX + \
@@ -52,12 +52,18 @@
 #define MESH_MAP_NODE_RELAYS 0x0001 /* forwards for others */
 #define MESH_MAP_NODE_FLAGS  MESH_MAP_NODE_RELAYS
 
+/* What the other end sends to the address of the lane does not come in on it:
+ * the neighbour table there leads elsewhere (see neighbour.h). */
+#define MESH_MAP_LINK_UNREACHED 0x01
+#define MESH_MAP_LINK_FLAGS     MESH_MAP_LINK_UNREACHED
+
 struct mesh_map_link {
     uint8_t lane;  /* index of the local lane */
     uint8_t cable; /* lowest local lane of the same wire to this node */
     uint64_t remote_node;
     uint64_t remote_instance;
     uint8_t remote_lane;
+    uint8_t flags; /* MESH_MAP_LINK_* */
 };
 
 /* All that one node says about itself. */
@@ -81,6 +87,11 @@ mesh_map_record_lane(const struct mesh_map_record *record, uint8_t index);
 /* Both ends have the link, each with the other's living instance.  link is
  * one of from's; the first end that looks is as good as the other. */
 bool mesh_map_link_is_mutual(const struct mesh_map_record *from,
+                             const struct mesh_map_link *link,
+                             const struct mesh_map_record *to);
+
+/* Mutual, and each end is reached by the other's address. */
+bool mesh_map_link_is_usable(const struct mesh_map_record *from,
                              const struct mesh_map_link *link,
                              const struct mesh_map_record *to);
 

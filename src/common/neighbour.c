@@ -86,6 +86,12 @@ static void action_add(struct mesh_neighbour_step *step,
     };
 }
 
+/* So long after its last hello one counts as silent. */
+static uint64_t patience(const struct mesh_neighbour *peer)
+{
+    return peer->silent_ns - peer->heard_ns;
+}
+
 /* The only place that writes the state.  cause: of leaving LINKED. */
 static void state_set(struct mesh_neighbour *peer,
                       enum mesh_neighbour_state state, uint64_t now_ns,
@@ -98,6 +104,10 @@ static void state_set(struct mesh_neighbour *peer,
         return;
     peer->state = state;
     peer->since_ns = now_ns;
+    if (state == MESH_NEIGHBOUR_LOST)
+        peer->reached = false;
+    if (state == MESH_NEIGHBOUR_LINKED && !peer->reached)
+        peer->reached_ns = now_ns + patience(peer);
     if (state == MESH_NEIGHBOUR_LINKED)
         action_add(step, peer, MESH_NEIGHBOUR_LINK_UP, cause);
     else if (old == MESH_NEIGHBOUR_LINKED)
@@ -273,6 +283,24 @@ static void hello_step(struct mesh_neighbour_table *table,
         refuse(table, hello, now_ns, refusal, step);
 }
 
+/* The same hello came on the way that RDMA takes.  It is no news of another
+ * kind, so it only counts if the group's was taken not long ago. */
+static void address_step(struct mesh_neighbour_table *table,
+                         const struct mesh_hello *hello, uint64_t now_ns,
+                         struct mesh_neighbour_step *step)
+{
+    struct mesh_neighbour *peer =
+        peer_find(table, hello->node_id, hello->lane.index);
+
+    if (peer == NULL || !is_alive(peer) || peer->instance != hello->instance ||
+        hello->sequence + FRESH_SEQUENCE <= peer->sequence)
+        return;
+    if (!peer->reached && peer->state == MESH_NEIGHBOUR_LINKED)
+        action_add(step, peer, MESH_NEIGHBOUR_REACHED, 0);
+    peer->reached = true;
+    peer->reached_ns = now_ns + patience(peer);
+}
+
 static void lane_step(struct mesh_neighbour_table *table, bool up,
                       uint64_t now_ns, struct mesh_neighbour_step *step)
 {
@@ -284,6 +312,35 @@ static void lane_step(struct mesh_neighbour_table *table, bool up,
     }
 }
 
+/* Returns when something of the peer will be due. */
+static uint64_t peer_time_step(struct mesh_neighbour *peer, uint64_t now_ns,
+                               struct mesh_neighbour_step *step)
+{
+    if (is_alive(peer) && now_ns >= peer->silent_ns)
+        state_set(peer, MESH_NEIGHBOUR_LOST, now_ns, MESH_NEIGHBOUR_SILENT,
+                  step);
+    if (peer->state == MESH_NEIGHBOUR_LOST &&
+        now_ns - peer->since_ns >= LOST_KEEP_NS)
+        state_set(peer, MESH_NEIGHBOUR_NONE, now_ns, 0, step);
+    if (peer->state == MESH_NEIGHBOUR_LINKED && now_ns >= peer->reached_ns) {
+        peer->reached = false;
+        peer->reached_ns = UINT64_MAX;
+        action_add(step, peer, MESH_NEIGHBOUR_UNREACHED, 0);
+    }
+    switch (peer->state) {
+    case MESH_NEIGHBOUR_HEARD:
+        return peer->silent_ns;
+    case MESH_NEIGHBOUR_LINKED:
+        return peer->silent_ns < peer->reached_ns ? peer->silent_ns
+                                                  : peer->reached_ns;
+    case MESH_NEIGHBOUR_LOST:
+        return peer->since_ns + LOST_KEEP_NS;
+    case MESH_NEIGHBOUR_NONE:
+        break;
+    }
+    return UINT64_MAX;
+}
+
 /* What is due, and when something will be. */
 static void time_step(struct mesh_neighbour_table *table, uint64_t now_ns,
                       struct mesh_neighbour_step *step)
@@ -292,17 +349,7 @@ static void time_step(struct mesh_neighbour_table *table, uint64_t now_ns,
 
     step->next_ns = UINT64_MAX;
     for (unsigned i = 0; i < table->config.max; i++) {
-        struct mesh_neighbour *peer = &table->peers[i];
-
-        if (is_alive(peer) && now_ns >= peer->silent_ns)
-            state_set(peer, MESH_NEIGHBOUR_LOST, now_ns, MESH_NEIGHBOUR_SILENT,
-                      step);
-        if (peer->state == MESH_NEIGHBOUR_LOST &&
-            now_ns - peer->since_ns >= LOST_KEEP_NS)
-            state_set(peer, MESH_NEIGHBOUR_NONE, now_ns, 0, step);
-        if (peer->state == MESH_NEIGHBOUR_NONE)
-            continue;
-        due = is_alive(peer) ? peer->silent_ns : peer->since_ns + LOST_KEEP_NS;
+        due = peer_time_step(&table->peers[i], now_ns, step);
         if (due < step->next_ns)
             step->next_ns = due;
     }
@@ -318,11 +365,15 @@ int mesh_neighbour_step(struct mesh_neighbour_table *table,
     step_p->action_count = 0;
     switch (event->type) {
     case MESH_NEIGHBOUR_HELLO:
+    case MESH_NEIGHBOUR_ADDRESS:
         if (event->hello == NULL)
             break;
         /* First what is due: a hello that comes too late starts anew. */
         time_step(table, now_ns, step_p);
-        hello_step(table, event->hello, now_ns, step_p);
+        if (event->type == MESH_NEIGHBOUR_HELLO)
+            hello_step(table, event->hello, now_ns, step_p);
+        else
+            address_step(table, event->hello, now_ns, step_p);
         time_step(table, now_ns, step_p);
         return 0;
     case MESH_NEIGHBOUR_UP:

@@ -10,6 +10,11 @@
  *                         local lane went down
  *      LOST -> HEARD      a hello came
  *
+ * Hellos go to a group, so that they prove the wire only.  RDMA goes to an
+ * address, and where the other end's neighbour table leads to a wrong lane
+ * (twins answer ARP for each other) it is lost.  So hellos also go to the
+ * address of the lane: it is reached as long as they come in on it.
+ *
  * A new instance of the other node starts over.  LOST entries stay until
  * their place is needed or a minute is over, so that old hellos are not taken
  * for new ones.  What counts as listing us: our id, our instance, our lane
@@ -61,10 +66,13 @@ struct mesh_neighbour {
     uint64_t instance;
     struct mesh_lane_info lane; /* of the other node */
     char node_name[MESH_NODE_NAME_LEN];
-    uint64_t sequence;  /* last taken */
-    uint64_t heard_ns;  /* when */
-    uint64_t silent_ns; /* when it counts as silent */
-    uint64_t since_ns;  /* of the state */
+    uint64_t sequence;   /* last taken */
+    uint64_t heard_ns;   /* when */
+    uint64_t silent_ns;  /* when it counts as silent */
+    uint64_t since_ns;   /* of the state */
+    bool reached;        /* its hellos to the address of our lane come */
+    uint64_t reached_ns; /* when that counts as over or, where it has not
+                            begun, as missing; UINT64_MAX: was told */
     struct mesh_map_digest map;
 };
 
@@ -88,10 +96,11 @@ struct mesh_neighbour_table {
 };
 
 enum mesh_neighbour_event_type {
-    MESH_NEIGHBOUR_HELLO, /* hello: received on this lane */
-    MESH_NEIGHBOUR_TICK,  /* time went by */
-    MESH_NEIGHBOUR_UP,    /* the local lane came up */
-    MESH_NEIGHBOUR_DOWN,  /* the local lane went down */
+    MESH_NEIGHBOUR_HELLO,   /* hello: received on this lane */
+    MESH_NEIGHBOUR_ADDRESS, /* hello: received by an address of this lane */
+    MESH_NEIGHBOUR_TICK,    /* time went by */
+    MESH_NEIGHBOUR_UP,      /* the local lane came up */
+    MESH_NEIGHBOUR_DOWN,    /* the local lane went down */
 };
 
 struct mesh_neighbour_event {
@@ -102,7 +111,10 @@ struct mesh_neighbour_event {
 enum mesh_neighbour_action_type {
     MESH_NEIGHBOUR_LINK_UP,
     MESH_NEIGHBOUR_LINK_DOWN,
-    MESH_NEIGHBOUR_CHANGED, /* a linked lane has other addresses, MTU, ... */
+    MESH_NEIGHBOUR_CHANGED,   /* a linked lane has other addresses, MTU, ... */
+    MESH_NEIGHBOUR_REACHED,   /* linked, and our lane's address is reached */
+    MESH_NEIGHBOUR_UNREACHED, /* linked, but it is not, or no more */
+    MESH_NEIGHBOUR_ACTION_COUNT,
 };
 
 struct mesh_neighbour_action {
@@ -119,7 +131,7 @@ struct mesh_neighbour_step {
     bool answer;      /* someone is new: send the next hello at once */
     uint64_t next_ns; /* time of the next TICK, UINT64_MAX: none needed */
     unsigned action_count;
-    struct mesh_neighbour_action actions[MESH_NEIGHBOUR_MAX + 1];
+    struct mesh_neighbour_action actions[2 * MESH_NEIGHBOUR_MAX + 2];
 };
 
 /* The lane starts down. */

@@ -29,6 +29,7 @@ struct link_ends {
     const struct mesh_lane_info *near;
     const struct mesh_lane_info *far;
     enum mesh_lane_fit fit;
+    bool reached;
 };
 
 /* False: the link does not count. */
@@ -48,6 +49,7 @@ static bool link_resolve(const struct mesh_route_graph *graph, unsigned from,
     if (ends->near == NULL || ends->far == NULL)
         return false;
     ends->fit = mesh_lane_info_fit(ends->near, ends->far);
+    ends->reached = mesh_map_link_is_usable(record, link, graph->records[to]);
     if ((ends->near->flags & ends->far->flags & MESH_LANE_INFO_UP) == 0)
         ends->fit = MESH_LANE_FIT_NONE;
     return true;
@@ -101,7 +103,7 @@ static void node_add(struct mesh_route_graph *graph, unsigned from)
     graph->first[from] = graph->edge_count;
     for (unsigned i = 0; i < record->link_count; i++) {
         if (link_resolve(graph, from, &record->links[i], &ends) &&
-            ends.fit != MESH_LANE_FIT_NONE)
+            ends.fit != MESH_LANE_FIT_NONE && ends.reached)
             edge_add(edge_get(graph, from, ends.to), &ends);
     }
     graph->first[from + 1] = graph->edge_count;
@@ -196,6 +198,7 @@ void mesh_route_links_visit(const struct mesh_route_graph *graph,
                            .lanes = {ends.near, ends.far},
                            .cable = ends.link->cable,
                            .fit = ends.fit,
+                           .reached = ends.reached,
                            .usable = hop_has_rail(graph, from, &ends),
                        });
         }

@@ -4,9 +4,10 @@
  *
  * A hop joins two nodes that share links; its rails are all links between
  * them that RDMA can use, by local lane.  A link counts if both ends' records
- * have it, each with the other's instance, both lanes are up and have
- * addresses that suit each other (enum mesh_lane_fit); links that need a
- * kernel route count only where two nodes have no better one.
+ * have it, each with the other's instance and reached by its address, both
+ * lanes are up and have addresses that suit each other (enum mesh_lane_fit);
+ * links that need a kernel route count only where two nodes have no better
+ * one.
  *
  * Paths between two nodes are the shortest ones, as many as can be had
  * without a relay in common, best first: by the slowest link (a lane pair runs
@@ -71,7 +72,8 @@ struct mesh_route_link {
     const struct mesh_lane_info *lanes[2];
     uint8_t cable; /* as the node with the lower id numbers it */
     enum mesh_lane_fit fit;
-    bool usable; /* a rail of the hop between the nodes */
+    bool reached; /* both lanes, by their addresses (MESH_MAP_LINK_UNREACHED) */
+    bool usable;  /* a rail of the hop between the nodes */
 };
 void mesh_route_links_visit(const struct mesh_route_graph *graph,
                             void (*visit)(void *arg,

@@ -112,6 +112,7 @@ struct link_view {
     const struct mesh_lane_info *near, *far;
     const char *node; /* of far */
     bool usable;
+    bool reached;
 };
 
 typedef void link_check_fn(const struct link_view *view,
@@ -132,6 +133,7 @@ static void links_check(const struct mesh_doctor *doctor,
             .node = mesh_snapshot_name(doctor->map.snapshot,
                                        link->nodes[1 - end]->node_id),
             .usable = link->usable,
+            .reached = link->reached,
         };
 
         if (link->nodes[end] == self)
@@ -195,7 +197,51 @@ void mesh_check_speed_differs(const struct mesh_doctor *doctor,
     links_check(doctor, findings, speed_check);
 }
 
+static void reached_check(const struct link_view *view,
+                          struct mesh_findings *findings)
+{
+    char near[MESH_LANE_TEXT_LEN], far[MESH_LANE_TEXT_LEN];
+
+    if (view->reached)
+        return;
+    mesh_lane_text(view->near, near);
+    mesh_lane_text(view->far, far);
+    mesh_finding_add(findings, MESH_SEVERITY_WARNING, near,
+                     "The lane and %s of %s hear each other, but what is sent "
+                     "to the address of one of them does not come in there: "
+                     "the link is not used.",
+                     far, view->node);
+    mesh_finding_fix(findings,
+                     "Where lanes share a cable: sysctl -w "
+                     "net.ipv4.conf.%s.arp_ignore=1, for each of them and on "
+                     "%s, too; then ip neighbour flush dev %s. Else look at ip "
+                     "neighbour on both for a wrong entry",
+                     near, view->node, near);
+}
+
+void mesh_check_address_unreached(const struct mesh_doctor *doctor,
+                                  struct mesh_findings *findings)
+{
+    links_check(doctor, findings, reached_check);
+}
+
 /* Twins -------------------------------------------------------------------- */
+
+/* ADDRESS_UNREACHED says more of it. */
+static bool lane_astray(const struct mesh_doctor *doctor,
+                        const struct mesh_lane_info *lane)
+{
+    const struct mesh_cabling *cabling = doctor->map.cabling;
+
+    for (unsigned i = 0; i < cabling->link_count; i++) {
+        const struct mesh_route_link *link = &cabling->links[i].link;
+
+        if (!link->reached &&
+            (link->lanes[0] == lane || link->lanes[1] == lane))
+            return true;
+    }
+    return false;
+}
 
 static void twin_report(const struct mesh_doctor *doctor,
                         const struct mesh_lane_info *lane,
@@ -233,7 +279,8 @@ void mesh_check_twin_unused(const struct mesh_doctor *doctor,
             used += mesh_cabling_lane_used(cabling, port->lanes[k]);
         for (unsigned k = 0; used > 0 && k < port->lane_count; k++) {
             if (!mesh_cabling_lane_used(cabling, port->lanes[k]) &&
-                (port->lanes[k]->flags & MESH_LANE_INFO_UP) != 0)
+                (port->lanes[k]->flags & MESH_LANE_INFO_UP) != 0 &&
+                !lane_astray(doctor, port->lanes[k]))
                 twin_report(doctor, port->lanes[k], findings);
         }
     }

@@ -19,6 +19,7 @@ const struct mesh_doctor_check mesh_doctor_checks[] = {
     {MESH_LAYER_CABLE, "ADDRESS_UNCABLED", mesh_check_address_uncabled},
     {MESH_LAYER_CABLE, "MTU_DIFFERS", mesh_check_mtu_differs},
     {MESH_LAYER_CABLE, "SPEED_DIFFERS", mesh_check_speed_differs},
+    {MESH_LAYER_CABLE, "ADDRESS_UNREACHED", mesh_check_address_unreached},
     {MESH_LAYER_CABLE, "TWIN_UNUSED", mesh_check_twin_unused},
     {MESH_LAYER_CABLE, "TWIN_ARP", mesh_check_twin_arp},
     {MESH_LAYER_CABLE, "TWINS_SHARE_SUBNET", mesh_check_twins_share_subnet},

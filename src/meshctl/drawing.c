@@ -55,6 +55,9 @@ static const char *idle_reason(const struct mesh_route_link *link)
         return "one lane has no address";
     if (link->fit == MESH_LANE_FIT_NONE)
         return "no address family in common";
+    if (!link->reached)
+        return "what is sent to an address of it comes in elsewhere, see "
+               "meshctl doctor";
     return "not in one subnet, and others between these nodes are";
 }
 

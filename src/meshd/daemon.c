@@ -4,6 +4,7 @@
 #include "cable.h"
 #include "clock.h"
 #include "config.h"
+#include "daemon_link.h"
 #include "key_file.h"
 #include "log.h"
 #include "meshctl/library.h"
@@ -72,6 +73,10 @@ static unsigned links_sort_out(const struct mesh_daemon *daemon,
             .remote_node = pairs[i].node_id,
             .remote_instance = peers[i]->instance,
             .remote_lane = pairs[i].remote->index,
+            .flags = mesh_daemon_link_reached(
+                         &daemon->lanes[pairs[i].local->index], peers[i])
+                         ? 0
+                         : MESH_MAP_LINK_UNREACHED,
         };
     }
     return link_count;
@@ -108,8 +113,7 @@ static uint64_t settle_time(const struct mesh_daemon *daemon)
         const struct mesh_daemon_lane *lane = &daemon->lanes[i];
         uint64_t lane_due = lane->up_ns + SETTLE_INTERVALS * interval;
 
-        if (lane->up_ns != 0 && !mesh_daemon_lane_linked(lane) &&
-            lane_due > due)
+        if (lane->up_ns != 0 && !mesh_daemon_link_any(lane) && lane_due > due)
             due = lane_due;
     }
     return due;

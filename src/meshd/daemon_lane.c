@@ -3,6 +3,7 @@
 
 #include "clock.h"
 #include "daemon.h"
+#include "daemon_link.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -37,45 +38,7 @@ static bool lane_is_up(const struct mesh_daemon_lane *lane)
     return lane->up_ns != 0;
 }
 
-bool mesh_daemon_lane_linked(const struct mesh_daemon_lane *lane)
-{
-    for (unsigned i = 0; i < MESH_NEIGHBOUR_MAX; i++) {
-        if (lane->table.peers[i].state == MESH_NEIGHBOUR_LINKED)
-            return true;
-    }
-    return false;
-}
-
-/* Neighbours -------------------------------------------------------------- */
-
-static void action_log(struct mesh_daemon_lane *lane,
-                       const struct mesh_neighbour_action *action)
-{
-    const struct mesh_neighbour *peer =
-        mesh_neighbour_find(&lane->table, action->node_id, action->lane);
-    const char *node = peer != NULL ? peer->node_name : "?";
-    const char *netdev = peer != NULL ? peer->lane.netdev : "?";
-    unsigned suppressed;
-
-    if (!mesh_log_limit_pass(&lane->link_limits[action->type], mesh_clock_ns(),
-                             &suppressed))
-        return;
-    if (suppressed > 0)
-        mesh_info("lane %s: %u changes of links were not logged",
-                  mesh_daemon_lane_name(lane), suppressed);
-    if (action->type == MESH_NEIGHBOUR_LINK_UP)
-        mesh_info("lane %s hears and is heard by node %s lane %s",
-                  mesh_daemon_lane_name(lane), node, netdev);
-    else if (action->type == MESH_NEIGHBOUR_LINK_DOWN)
-        mesh_warn("lane %s has lost node %s lane %s: %s",
-                  mesh_daemon_lane_name(lane), node, netdev,
-                  mesh_neighbour_cause_name(action->cause));
-    else
-        mesh_info("lane %s: node %s lane %s has changed",
-                  mesh_daemon_lane_name(lane), node, netdev);
-}
-
-static void hello_soon(struct mesh_daemon_lane *lane)
+void mesh_daemon_lane_hello_soon(struct mesh_daemon_lane *lane)
 {
     uint64_t due = lane->hello_ns + ANSWER_NS;
 
@@ -84,33 +47,12 @@ static void hello_soon(struct mesh_daemon_lane *lane)
         mesh_loop_timer_set(lane->daemon->loop, &lane->hello, due);
 }
 
-static enum mesh_neighbour_refusal
-lane_event(struct mesh_daemon_lane *lane, enum mesh_neighbour_event_type type,
-           const struct mesh_hello *hello)
-{
-    const struct mesh_neighbour_event event = {.type = type, .hello = hello};
-    struct mesh_neighbour_step step;
-
-    if (mesh_neighbour_step(&lane->table, &event, mesh_clock_ns(), &step) != 0)
-        return MESH_NEIGHBOUR_NO_LANE;
-    for (unsigned i = 0; i < step.action_count; i++)
-        action_log(lane, &step.actions[i]);
-    lane->daemon->links_changed |= step.action_count > 0;
-    if (step.answer)
-        hello_soon(lane);
-    if (step.next_ns != UINT64_MAX)
-        mesh_loop_timer_set(lane->daemon->loop, &lane->tick, step.next_ns);
-    else
-        mesh_loop_timer_clear(lane->daemon->loop, &lane->tick);
-    return step.refusal;
-}
-
 static void tick_fire(struct mesh_loop_timer *timer)
 {
     struct mesh_daemon_lane *lane =
         mesh_loop_owner(timer, struct mesh_daemon_lane, tick);
 
-    lane_event(lane, MESH_NEIGHBOUR_TICK, NULL);
+    mesh_daemon_link_event(lane, MESH_NEIGHBOUR_TICK, NULL);
     mesh_daemon_work(lane->daemon);
 }
 
@@ -143,6 +85,29 @@ static bool channel_send(struct mesh_daemon_channel *channel,
     return false;
 }
 
+/* The same hello to the addresses of those that have links here, as RDMA
+ * would go: see neighbour.h. */
+static void hello_send_to_links(struct mesh_daemon_lane *lane,
+                                const uint8_t *data, size_t len)
+{
+    struct sockaddr_storage to = {.ss_family = AF_INET};
+    struct sockaddr_in *in = (struct sockaddr_in *)&to;
+
+    in->sin_port = htons((uint16_t)lane->daemon->settings.port);
+    for (unsigned i = 0; i < MESH_NEIGHBOUR_MAX; i++) {
+        const struct mesh_neighbour *peer = &lane->table.peers[i];
+        struct mesh_addr local, remote;
+
+        if (peer->state != MESH_NEIGHBOUR_LINKED ||
+            !mesh_daemon_link_is_one(lane, peer) ||
+            !mesh_daemon_link_addresses(lane, peer, &local, &remote))
+            continue;
+        memcpy(&in->sin_addr, remote.bytes, sizeof(in->sin_addr));
+        (void)channel_send(&lane->channels[MESH_DAEMON_CHANNEL_4], &to, data,
+                           len);
+    }
+}
+
 /* IPv6 wherever it works; IPv4 where it does not, or for those who use it. */
 static void hello_send(struct mesh_daemon_lane *lane)
 {
@@ -169,6 +134,7 @@ static void hello_send(struct mesh_daemon_lane *lane)
     sent = channel_send(six, NULL, data, len);
     if (!sent || four_is_heard)
         sent |= channel_send(four, NULL, data, len);
+    hello_send_to_links(lane, data, len);
     if (sent)
         lane->counters.hellos_out++;
     else
@@ -249,28 +215,67 @@ static void hello_refuse(struct mesh_daemon_lane *lane, int error,
               suppressed);
 }
 
-static void hello_take(struct mesh_daemon_channel *channel, const uint8_t *data,
-                       size_t len, const struct sockaddr_storage *from)
+static bool has_address(const struct mesh_daemon_lane *lane, struct in_addr in)
+{
+    for (unsigned i = 0; i < lane->info.addr_count; i++) {
+        const struct mesh_addr *addr = &lane->info.addrs[i];
+
+        if (addr->family == AF_INET &&
+            memcmp(addr->bytes, &in, sizeof(in)) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A hello to one address: does it come where the address is? */
+static void address_hello_take(struct mesh_daemon_lane *lane,
+                               const struct mesh_hello *hello,
+                               struct in_addr to)
+{
+    char text[INET_ADDRSTRLEN];
+    unsigned suppressed;
+
+    if (has_address(lane, to)) {
+        (void)mesh_daemon_link_event(lane, MESH_NEIGHBOUR_ADDRESS, hello);
+        return;
+    }
+    if (!mesh_log_limit_pass(&lane->astray_limit, mesh_clock_ns(), &suppressed))
+        return;
+    inet_ntop(AF_INET, &to, text, sizeof(text));
+    mesh_warn("lane %s: what node %s lane %s sends to %s comes in here, where "
+              "that address is not: set net.ipv4.conf.NETDEV.arp_ignore=1 for "
+              "all lanes of this node that share a cable (%u more)",
+              mesh_daemon_lane_name(lane), hello->node_name, hello->lane.netdev,
+              text, suppressed);
+}
+
+static void hello_take(struct mesh_daemon_channel *channel,
+                       const struct mesh_lane_datagram *datagram)
 {
     struct mesh_daemon_lane *lane = channel->lane;
     const struct mesh_neighbour *peer;
     struct mesh_hello hello;
     int error;
 
-    error = mesh_hello_wire_decode(data, len, mesh_daemon_key(lane->daemon),
-                                   &hello);
+    error = mesh_hello_wire_decode(datagram->data, datagram->len,
+                                   mesh_daemon_key(lane->daemon), &hello);
     if (error != 0) {
-        hello_refuse(lane, error, from);
+        hello_refuse(lane, error, &datagram->from);
+        return;
+    }
+    if (datagram->to.s_addr != htonl(INADDR_ANY)) {
+        address_hello_take(lane, &hello, datagram->to);
         return;
     }
     lane->counters.hellos_in++;
-    if (lane_event(lane, MESH_NEIGHBOUR_HELLO, &hello) != MESH_NEIGHBOUR_TAKEN)
+    if (mesh_daemon_link_event(lane, MESH_NEIGHBOUR_HELLO, &hello) !=
+        MESH_NEIGHBOUR_TAKEN)
         return;
     peer = mesh_neighbour_find(&lane->table, hello.node_id, hello.lane.index);
     if (peer == NULL)
         return;
     channel->heard_ns = mesh_clock_ns();
-    lane->from[peer - lane->table.peers] = *from;
+    lane->from[peer - lane->table.peers] = datagram->from;
     if (peer->state != MESH_NEIGHBOUR_LINKED)
         return;
     /* The map must know of a new link before it can answer over it. */
@@ -280,21 +285,21 @@ static void hello_take(struct mesh_daemon_channel *channel, const uint8_t *data,
 }
 
 static void datagram_take(struct mesh_daemon_channel *channel,
-                          const uint8_t *data, size_t len,
-                          const struct sockaddr_storage *from)
+                          const struct mesh_lane_datagram *datagram)
 {
     struct mesh_daemon_lane *lane = channel->lane;
     struct mesh_wire_reader reader;
     uint32_t magic;
 
-    mesh_wire_reader_init(&reader, data, len);
+    mesh_wire_reader_init(&reader, datagram->data, datagram->len);
     magic = mesh_wire_read_u32(&reader);
     if (!reader.failed && magic == MESH_HELLO_WIRE_MAGIC) {
-        hello_take(channel, data, len, from);
+        hello_take(channel, datagram);
     } else if (!reader.failed && magic == MESH_MAP_WIRE_MAGIC) {
         lane->counters.maps_in++;
-        (void)mesh_link_map_receive(lane->daemon->map, lane->info.index, data,
-                                    len, mesh_clock_ns());
+        (void)mesh_link_map_receive(lane->daemon->map, lane->info.index,
+                                    datagram->data, datagram->len,
+                                    mesh_clock_ns());
     } else {
         lane->counters.malformed++;
     }
@@ -348,20 +353,18 @@ static void channel_ready(struct mesh_loop_watch *watch, uint32_t events)
     struct mesh_daemon_channel *channel =
         mesh_loop_owner(watch, struct mesh_daemon_channel, watch);
     struct mesh_daemon_lane *lane = channel->lane;
-    uint8_t data[MESH_LANE_SOCKET_READ];
-    struct sockaddr_storage from;
-    size_t len;
+    struct mesh_lane_datagram datagram;
     int error;
 
     (void)events;
     for (unsigned i = 0; i < READS && !lane->paused; i++) {
-        error = mesh_lane_socket_receive(&channel->socket, data, &len, &from);
+        error = mesh_lane_socket_receive(&channel->socket, &datagram);
         if (error == -EPROTO)
             lane->counters.malformed++;
         else if (error != 0)
             break; /* empty, or the netdev says that it is down */
         else
-            datagram_take(channel, data, len, &from);
+            datagram_take(channel, &datagram);
         if (rate_is_used_up(lane))
             break;
     }
@@ -420,7 +423,8 @@ void mesh_daemon_lane_init(struct mesh_daemon_lane *lane,
     lane->tick.fire = tick_fire;
     lane->resume.fire = resume_fire;
     lane->refusal_limit.interval_ns = LOG_EVERY_NS;
-    for (unsigned i = 0; i <= MESH_NEIGHBOUR_CHANGED; i++)
+    lane->astray_limit.interval_ns = LOG_EVERY_NS;
+    for (unsigned i = 0; i < MESH_NEIGHBOUR_ACTION_COUNT; i++)
         lane->link_limits[i].interval_ns = LINK_LOG_NS;
     mesh_neighbour_init(&lane->table, &config);
     for (unsigned i = 0; i < MESH_DAEMON_CHANNEL_COUNT; i++) {
@@ -442,7 +446,7 @@ void mesh_daemon_lane_cleanup(struct mesh_daemon_lane *lane)
 static void lane_up(struct mesh_daemon_lane *lane)
 {
     lane->up_ns = mesh_clock_ns();
-    lane_event(lane, MESH_NEIGHBOUR_UP, NULL);
+    mesh_daemon_link_event(lane, MESH_NEIGHBOUR_UP, NULL);
     mesh_info("lane %s (%s port %u) is up", mesh_daemon_lane_name(lane),
               lane->info.ibdev, lane->info.port);
 }
@@ -452,7 +456,7 @@ static void lane_down(struct mesh_daemon_lane *lane)
     lane->up_ns = 0;
     channels_close(lane);
     mesh_loop_timer_clear(lane->daemon->loop, &lane->hello);
-    lane_event(lane, MESH_NEIGHBOUR_DOWN, NULL);
+    mesh_daemon_link_event(lane, MESH_NEIGHBOUR_DOWN, NULL);
     mesh_info("lane %s (%s port %u) is down", mesh_daemon_lane_name(lane),
               lane->info.ibdev, lane->info.port);
 }
@@ -483,6 +487,6 @@ bool mesh_daemon_lane_update(struct mesh_daemon_lane *lane,
             lane_up(lane);
     }
     if (changed || (up && lane->hello.prev == NULL))
-        hello_soon(lane);
+        mesh_daemon_lane_hello_soon(lane);
     return changed;
 }

@@ -62,7 +62,8 @@ struct mesh_daemon_lane {
     int window_count;
     bool paused;
     struct mesh_log_limit refusal_limit;
-    struct mesh_log_limit link_limits[MESH_NEIGHBOUR_CHANGED + 1];
+    struct mesh_log_limit astray_limit;
+    struct mesh_log_limit link_limits[MESH_NEIGHBOUR_ACTION_COUNT];
     struct mesh_daemon_lane_counters counters;
 };
 
@@ -80,8 +81,8 @@ bool mesh_daemon_lane_update(struct mesh_daemon_lane *lane,
 void mesh_daemon_lane_send_map(struct mesh_daemon_lane *lane,
                                const struct mesh_link_map_out *out);
 
-/* Has a proven link. */
-bool mesh_daemon_lane_linked(const struct mesh_daemon_lane *lane);
+/* Someone waits for a hello: it goes out before its time. */
+void mesh_daemon_lane_hello_soon(struct mesh_daemon_lane *lane);
 
 /* "eth1" or, without netdev, "rxe0". */
 const char *mesh_daemon_lane_name(const struct mesh_daemon_lane *lane);

@@ -67,7 +67,9 @@ static int group_join_4(const struct mesh_lane_socket *sock)
         error = option_set(sock->fd, IPPROTO_IP, IP_MULTICAST_TTL, 1);
     if (error == 0)
         error = option_set(sock->fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
-    return error != 0 ? error : option_set(sock->fd, IPPROTO_IP, IP_TTL, 1);
+    if (error == 0)
+        error = option_set(sock->fd, IPPROTO_IP, IP_TTL, 1);
+    return error != 0 ? error : option_set(sock->fd, IPPROTO_IP, IP_PKTINFO, 1);
 }
 
 static int group_join_6(const struct mesh_lane_socket *sock)
@@ -150,19 +152,50 @@ int mesh_lane_socket_send(const struct mesh_lane_socket *sock,
     return -errno;
 }
 
-int mesh_lane_socket_receive(const struct mesh_lane_socket *sock,
-                             uint8_t data[MESH_LANE_SOCKET_READ], size_t *len_p,
-                             struct sockaddr_storage *from_p)
+/* Where the sender sent it. */
+static struct in_addr destination(struct msghdr *message)
 {
-    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)from_p;
-    socklen_t sa_len = sizeof(*from_p);
-    ssize_t len = recvfrom(sock->fd, data, MESH_LANE_SOCKET_READ, 0,
-                           (struct sockaddr *)from_p, &sa_len);
+    struct in_addr none = {.s_addr = htonl(INADDR_ANY)};
+
+    for (struct cmsghdr *control = CMSG_FIRSTHDR(message); control != NULL;
+         control = CMSG_NXTHDR(message, control)) {
+        struct in_pktinfo info;
+
+        if (control->cmsg_level != IPPROTO_IP ||
+            control->cmsg_type != IP_PKTINFO)
+            continue;
+        memcpy(&info, CMSG_DATA(control), sizeof(info));
+        return IN_MULTICAST(ntohl(info.ipi_addr.s_addr)) ? none : info.ipi_addr;
+    }
+    return none;
+}
+
+int mesh_lane_socket_receive(const struct mesh_lane_socket *sock,
+                             struct mesh_lane_datagram *datagram_p)
+{
+    const struct sockaddr_in6 *in6 =
+        (const struct sockaddr_in6 *)&datagram_p->from;
+    struct iovec bytes = {
+        .iov_base = datagram_p->data,
+        .iov_len = sizeof(datagram_p->data),
+    };
+    _Alignas(
+        struct cmsghdr) char control[CMSG_SPACE(sizeof(struct in_pktinfo))];
+    struct msghdr message = {
+        .msg_name = &datagram_p->from,
+        .msg_namelen = sizeof(datagram_p->from),
+        .msg_iov = &bytes,
+        .msg_iovlen = 1,
+        .msg_control = control,
+        .msg_controllen = sizeof(control),
+    };
+    ssize_t len = recvmsg(sock->fd, &message, 0);
 
     if (len < 0)
         return errno == EINTR ? -EAGAIN : -errno;
-    *len_p = (size_t)len;
-    if (from_p->ss_family != sock->family)
+    datagram_p->len = (size_t)len;
+    datagram_p->to = destination(&message);
+    if (datagram_p->from.ss_family != sock->family)
         return -EPROTO;
     if (sock->family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr))
         return -EPROTO;

@@ -39,10 +39,17 @@ int mesh_lane_socket_send(const struct mesh_lane_socket *sock,
                           const struct sockaddr_storage *to,
                           const uint8_t *data, size_t len);
 
-/* -EAGAIN: none is there.  *len_p is MESH_LANE_SOCKET_READ for all that are
- * as long or longer. -EPROTO: from an address that cannot be. */
+/* What came, from whom; to: the address it was sent to, INADDR_ANY: all of
+ * them, or not known (IPv6). */
+struct mesh_lane_datagram {
+    struct sockaddr_storage from;
+    struct in_addr to;
+    size_t len; /* MESH_LANE_SOCKET_READ: so long, or longer */
+    uint8_t data[MESH_LANE_SOCKET_READ];
+};
+
+/* -EAGAIN: none is there.  -EPROTO: from an address that cannot be. */
 int mesh_lane_socket_receive(const struct mesh_lane_socket *sock,
-                             uint8_t data[MESH_LANE_SOCKET_READ], size_t *len_p,
-                             struct sockaddr_storage *from_p);
+                             struct mesh_lane_datagram *datagram_p);
 
 #endif

@@ -15,6 +15,8 @@ libmeshd_la_SOURCES = \
 	src/meshd/daemon.h \
 	src/meshd/daemon_lane.c \
 	src/meshd/daemon_lane.h \
+	src/meshd/daemon_link.c \
+	src/meshd/daemon_link.h \
 	src/meshd/daemon_settings.c \
 	src/meshd/daemon_settings.h \
 	src/meshd/daemon_status.c \

@@ -107,6 +107,14 @@ static int link_find(const struct check *check,
             link->remote_lane != remote_lane ||
             !mesh_map_link_is_mutual(self, link, other))
             continue;
+        if (!mesh_map_link_is_usable(self, link, other))
+            return refuse(check, -ENETUNREACH,
+                          "lane %s:%u (%s) of node %s and lane %s:%u (%s) of "
+                          "node %s do not reach each other's address; see "
+                          "meshctl doctor on both",
+                          lane->ibdev, lane->port, lane->netdev, self->name,
+                          remote->ibdev, remote->port, remote->netdev,
+                          other->name);
         if (mesh_lane_info_fit(lane, remote) == MESH_LANE_FIT_NONE)
             return refuse(check, -ENETUNREACH,
                           "no addresses of one family on lane %s:%u (%s) of "
@@ -125,24 +133,22 @@ static int link_find(const struct check *check,
                   remote_lane, other != NULL ? other->name : "unknown", node);
 }
 
-/* Between twins on one cable the kernel may take either netdev: any lane with
- * a link to that node will do for the socket. */
+/* A flow that comes on another lane than its path says tells that the RDMA
+ * would, too, and be lost. */
 static int arrival_check(const struct check *check, uint8_t lane,
                          const struct mesh_relay_way *way)
 {
     const struct mesh_map_record *self = check->self;
+    const struct mesh_lane_info *other = mesh_map_record_lane(self, lane);
 
     if (lane == way->in->index)
         return 0;
-    for (unsigned i = 0; i < self->link_count; i++) {
-        if (self->links[i].lane == lane &&
-            self->links[i].remote_node == way->prev->node_id &&
-            mesh_map_link_is_mutual(self, &self->links[i], way->prev))
-            return 0;
-    }
     return refuse(check, -ENETUNREACH,
-                  "the path says lane %u of node %s, but it came on lane %u",
-                  way->in->index, self->name, lane);
+                  "the path says lane %s of node %s, but it came on lane %s; "
+                  "if they share a cable, they answer ARP for each other: set "
+                  "net.ipv4.conf.NETDEV.arp_ignore=1 for both",
+                  way->in->netdev, self->name,
+                  other != NULL ? other->netdev : "?");
 }
 
 int mesh_relay_path_check(const struct mesh_relay_view *view,

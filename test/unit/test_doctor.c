@@ -293,6 +293,35 @@ static void test_twins(void **state)
     finds("TWIN_ARP", MESH_SEVERITY_WARNING, "a0");
 }
 
+/* The mesh as it is, but this node's first lane is not reached. */
+static void first_goes_astray(void)
+{
+    unsigned count = doctor.map.snapshot->count;
+    struct mesh_map_record *records = calloc(count, sizeof(records[0]));
+
+    assert_non_null(records);
+    memcpy(records, doctor.map.snapshot->block, count * sizeof(records[0]));
+    records[doctor.map.self].links[0].flags = MESH_MAP_LINK_UNREACHED;
+    mesh_doctor_map_release(&doctor.map);
+    assert_int_equal(mesh_snapshot_create(records, count, topo_node_id(0),
+                                          &doctor.map.snapshot),
+                     0);
+    doctor.map.self =
+        (unsigned)mesh_snapshot_index(doctor.map.snapshot, topo_node_id(0));
+    assert_int_equal(
+        mesh_cabling_create(doctor.map.snapshot, &doctor.map.cabling), 0);
+}
+
+static void test_address_unreached(void **state)
+{
+    (void)state;
+    topo_ring(&topo, 3, true);
+    mesh_make(NULL);
+    first_goes_astray();
+    finds("ADDRESS_UNREACHED", MESH_SEVERITY_WARNING, "a0");
+    assert_int_equal(findings.count, 1); /* and not TWIN_UNUSED */
+}
+
 /* Of node n3, as it says itself. */
 static struct mesh_map_record *third(void)
 {
@@ -462,6 +491,7 @@ int main(void)
         TEST(test_no_meshd),
         TEST(test_links),
         TEST(test_twins),
+        TEST(test_address_unreached),
         TEST(test_neighbour),
         TEST(test_firewall),
         TEST(test_limits),

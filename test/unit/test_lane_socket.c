@@ -71,16 +71,14 @@ static void both_open(int family)
 }
 
 static void arrives(const struct mesh_lane_socket *at, const char *text,
-                    struct sockaddr_storage *from)
+                    struct mesh_lane_datagram *datagram)
 {
     struct pollfd pollfd = {.fd = at->fd, .events = POLLIN};
-    uint8_t data[MESH_LANE_SOCKET_READ];
-    size_t len = 0;
 
     assert_int_equal(poll(&pollfd, 1, WAIT_S * 1000), 1);
-    assert_int_equal(mesh_lane_socket_receive(at, data, &len, from), 0);
-    assert_int_equal(len, strlen(text));
-    assert_memory_equal(data, text, len);
+    assert_int_equal(mesh_lane_socket_receive(at, datagram), 0);
+    assert_int_equal(datagram->len, strlen(text));
+    assert_memory_equal(datagram->data, text, datagram->len);
 }
 
 static int send_text(const struct mesh_lane_socket *sock,
@@ -103,21 +101,24 @@ static void send_at_last(const struct mesh_lane_socket *sock,
 
 static void reach_each_other(int family)
 {
+    struct mesh_lane_datagram datagram;
     struct sockaddr_storage from;
-    uint8_t data[MESH_LANE_SOCKET_READ];
-    size_t len;
 
     both_open(family);
     send_at_last(&left, NULL, "to all");
-    arrives(&right, "to all", &from);
+    arrives(&right, "to all", &datagram);
+    from = datagram.from;
     assert_int_equal(from.ss_family, family);
+    assert_int_equal(datagram.to.s_addr, htonl(INADDR_ANY));
     send_at_last(&right, &from, "to one");
-    arrives(&left, "to one", &from);
+    arrives(&left, "to one", &datagram);
+    assert_int_equal(datagram.to.s_addr,
+                     family == AF_INET
+                         ? ((struct sockaddr_in *)&from)->sin_addr.s_addr
+                         : htonl(INADDR_ANY));
     /* Nobody hears himself. */
-    assert_int_equal(mesh_lane_socket_receive(&left, data, &len, &from),
-                     -EAGAIN);
-    assert_int_equal(mesh_lane_socket_receive(&right, data, &len, &from),
-                     -EAGAIN);
+    assert_int_equal(mesh_lane_socket_receive(&left, &datagram), -EAGAIN);
+    assert_int_equal(mesh_lane_socket_receive(&right, &datagram), -EAGAIN);
 }
 
 static void ipv4_reaches(void **state)
@@ -139,16 +140,15 @@ static void longest_is_marked(void **state)
 {
     uint8_t data[MESH_LANE_SOCKET_READ + 50] = {0};
     struct pollfd pollfd = {.events = POLLIN};
-    struct sockaddr_storage from;
-    size_t len = 0;
+    struct mesh_lane_datagram datagram;
 
     (void)state;
     both_open(AF_INET);
     assert_int_equal(mesh_lane_socket_send(&left, NULL, data, sizeof(data)), 0);
     pollfd.fd = right.fd;
     assert_int_equal(poll(&pollfd, 1, WAIT_S * 1000), 1);
-    assert_int_equal(mesh_lane_socket_receive(&right, data, &len, &from), 0);
-    assert_int_equal(len, MESH_LANE_SOCKET_READ);
+    assert_int_equal(mesh_lane_socket_receive(&right, &datagram), 0);
+    assert_int_equal(datagram.len, MESH_LANE_SOCKET_READ);
 }
 
 static void unknown_netdev_is_an_error(void **state)

@@ -114,6 +114,10 @@ static void test_broken_records(void **state)
     record_sample(&in, 10, 5, 2, others, 2);
     in.lanes[1].index = 0;
     assert_int_equal(record_encode(), -EINVAL);
+    /* A flag that nobody knows. */
+    record_sample(&in, 10, 5, 2, others, 2);
+    in.links[1].flags = MESH_MAP_LINK_FLAGS + 1;
+    assert_int_equal(record_encode(), -EINVAL);
 }
 
 static void test_mutual(void **state)
@@ -125,6 +129,13 @@ static void test_mutual(void **state)
     record_sample(&out, 20, 1, 1, ten, 1);
     assert_true(mesh_map_link_is_mutual(&in, &in.links[0], &out));
     assert_true(mesh_map_link_is_mutual(&out, &out.links[0], &in));
+    /* What one end is not reached by, none uses. */
+    assert_true(mesh_map_link_is_usable(&in, &in.links[0], &out));
+    out.links[0].flags = MESH_MAP_LINK_UNREACHED;
+    assert_false(mesh_map_link_is_usable(&in, &in.links[0], &out));
+    assert_false(mesh_map_link_is_usable(&out, &out.links[0], &in));
+    assert_true(mesh_map_link_is_mutual(&in, &in.links[0], &out));
+    out.links[0].flags = 0;
     out.instance++;
     assert_false(mesh_map_link_is_mutual(&in, &in.links[0], &out));
     assert_true(out.links[0].remote_instance == in.instance);

@@ -207,42 +207,6 @@ static void lanes_that_answer_arp_for_each_other(void **state)
     assert_int_equal(log_capture.count[MESH_LOG_WARN], 1);
 }
 
-static bool answers(const struct mesh_lane *lane, const char *addr)
-{
-    struct mesh_oob_probe link = {
-        .netdev = lane->netdev,
-        .ifindex = lane->ifindex,
-        .local = lane->addrs[0],
-        .port = 4000,
-    };
-    char reason[UCT_MESH_REACH_REASON_LEN] = "";
-    bool result;
-
-    assert_int_equal(mesh_addr_parse(addr, &link.remote), 0);
-    result = uct_mesh_reach_answers(&link, OTHER_NODE, 100, reason);
-    assert_int_equal(result, reason[0] == '\0');
-    return result;
-}
-
-static void a_proven_link_whose_address_another_lane_has(void **state)
-{
-    static const struct wire none[] = {{NULL, NULL}};
-    static const struct wire right[] = {{"a0", "10.0.0.3"}, {NULL, NULL}};
-    struct mesh_lane lane = make_lane("a0", 2, "10.0.0.1/24");
-
-    (void)state;
-    plug(right);
-    no_wire_error = ECONNREFUSED;
-    assert_true(answers(&lane, "10.0.0.3/24"));
-    assert_false(answers(&lane, "10.0.0.4/24"));
-    assert_false(answers(&lane, "10.0.0.4/24"));
-    assert_int_equal(probe_calls, 2); /* remembered */
-    assert_true(answers(&lane, "fd00::3/64"));
-    plug(none);
-    no_wire_error = ETIMEDOUT; /* its answers go to the wrong lane */
-    assert_false(answers(&lane, "10.0.0.3/24"));
-}
-
 static void both_sides_pair_the_same(void **state)
 {
     (void)state;
@@ -297,7 +261,6 @@ int main(void)
         cmocka_unit_test(the_wire_decides_where_all_share_a_subnet),
         cmocka_unit_test(twins_go_first_with_first),
         cmocka_unit_test(lanes_that_answer_arp_for_each_other),
-        cmocka_unit_test(a_proven_link_whose_address_another_lane_has),
         cmocka_unit_test(both_sides_pair_the_same),
         cmocka_unit_test(no_cable_is_unreachable),
         cmocka_unit_test(success_is_remembered),

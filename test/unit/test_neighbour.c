@@ -296,6 +296,77 @@ static void test_changed(void **state)
     assert_int_equal(step.action_count, 0);
 }
 
+static bool reached(void)
+{
+    return mesh_neighbour_find(&table, hello.node_id, hello.lane.index)
+        ->reached;
+}
+
+/* It counts as long as hellos come to the address, and is told both ways. */
+static void test_address(void **state)
+{
+    (void)state;
+    link_up();
+    assert_false(reached());
+    event(MESH_NEIGHBOUR_ADDRESS);
+    assert_action(MESH_NEIGHBOUR_REACHED, 0);
+    assert_true(reached());
+    event(MESH_NEIGHBOUR_ADDRESS);
+    assert_int_equal(step.action_count, 0);
+    for (unsigned i = 0; i < 3; i++) {
+        now += 100 * MS;
+        hear();
+        assert_int_equal(step.action_count, 0);
+    }
+    assert_true(step.next_ns == now + 50 * MS);
+    now += 50 * MS;
+    event(MESH_NEIGHBOUR_TICK);
+    assert_action(MESH_NEIGHBOUR_UNREACHED, 0);
+    assert_false(reached());
+    assert_int_equal(peer_state(), MESH_NEIGHBOUR_LINKED);
+    now += 100 * MS;
+    hear();
+    assert_int_equal(step.action_count, 0); /* once */
+    event(MESH_NEIGHBOUR_ADDRESS);
+    assert_action(MESH_NEIGHBOUR_REACHED, 0);
+}
+
+static void test_address_never_reached(void **state)
+{
+    (void)state;
+    link_up();
+    for (unsigned i = 0; i < 3; i++) {
+        now += 100 * MS;
+        hear();
+        assert_int_equal(step.action_count, 0);
+    }
+    now += 50 * MS;
+    event(MESH_NEIGHBOUR_TICK);
+    assert_action(MESH_NEIGHBOUR_UNREACHED, 0);
+}
+
+/* What is old, or of nobody, proves nothing; nor does a former run. */
+static void test_address_of_others(void **state)
+{
+    (void)state;
+    event(MESH_NEIGHBOUR_ADDRESS);
+    assert_int_equal(peer_state(), MESH_NEIGHBOUR_NONE);
+    link_up();
+    hello.instance++;
+    event(MESH_NEIGHBOUR_ADDRESS);
+    assert_false(reached());
+    hello.instance--;
+    hello.sequence -= 16;
+    event(MESH_NEIGHBOUR_ADDRESS);
+    assert_false(reached());
+    hello.sequence += 16;
+    event(MESH_NEIGHBOUR_ADDRESS);
+    assert_true(reached());
+    hello.instance++;
+    hear();
+    assert_false(reached());
+}
+
 static void test_limit(void **state)
 {
     (void)state;
@@ -365,6 +436,9 @@ int main(void)
         cmocka_unit_test_setup(test_restart_without_clock, start),
         cmocka_unit_test_setup(test_lane_down, start),
         cmocka_unit_test_setup(test_changed, start),
+        cmocka_unit_test_setup(test_address, start),
+        cmocka_unit_test_setup(test_address_never_reached, start),
+        cmocka_unit_test_setup(test_address_of_others, start),
         cmocka_unit_test_setup(test_limit, start),
         cmocka_unit_test_setup(test_own_and_duplicate, start),
         cmocka_unit_test_setup(test_illegal, start),

@@ -177,7 +177,15 @@ static void test_no_common_address(void **state)
     refused(-ENETUNREACH, "no addresses of one family");
 }
 
-/* The lane of another cable is not the one of the path. */
+static void test_address_unreached(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < records[3].link_count; i++)
+        records[3].links[i].flags = MESH_MAP_LINK_UNREACHED;
+    refused(-ENETUNREACH, "do not reach each other's address");
+}
+
+/* Another lane is not the one of the path, a twin neither. */
 static void test_arrival(void **state)
 {
     (void)state;
@@ -185,6 +193,7 @@ static void test_arrival(void **state)
                                            &way, reason),
                      -ENETUNREACH);
     assert_non_null(strstr(reason, "it came on lane"));
+    assert_non_null(strstr(reason, "arp_ignore"));
 }
 
 #define TEST(name) cmocka_unit_test_setup(name, setup)
@@ -198,6 +207,7 @@ int main(void)
         TEST(test_does_not_forward),
         TEST(test_lanes),
         TEST(test_link_not_proven),
+        TEST(test_address_unreached),
         TEST(test_no_common_address),
         TEST(test_arrival),
     };

@@ -457,6 +457,42 @@ static void test_half_links(void **state)
     }
 }
 
+/* Marks a link of node 1 to node 0 that has no mark yet. */
+static void mark_unreached(void)
+{
+    for (unsigned i = 0; i < record_count; i++) {
+        for (unsigned j = 0; j < records[i]->link_count; j++) {
+            struct mesh_map_link *link = &records[i]->links[j];
+
+            if (records[i]->node_id != topo_node_id(1) ||
+                link->remote_node != topo_node_id(0) || link->flags != 0)
+                continue;
+            link->flags = MESH_MAP_LINK_UNREACHED;
+            return;
+        }
+    }
+}
+
+/* Without the rails that are not reached, and at last without the hop. */
+static void test_unreached(void **state)
+{
+    (void)state;
+    topo_ring(&topo, 3, true);
+    topo_graph(NULL);
+    for (unsigned rails = 2; rails > 0; rails--) {
+        assert_int_equal(find(0, 1), 0);
+        assert_int_equal(paths[0].hops, 1);
+        assert_int_equal(paths[0].lanes[0].rail_count, rails);
+        mark_unreached();
+        mesh_route_graph_destroy(graph);
+        graph_make();
+    }
+    assert_int_equal(find(0, 1), 0);
+    assert_int_equal(paths[0].hops, 2);
+    assert_int_equal(find(1, 0), 0);
+    assert_int_equal(paths[0].hops, 2);
+}
+
 /* Grid of 3 x 3 with 0 and 8 in the corners: the first way must not cross
  * the second one's only way. */
 static void test_grid_has_two_ways(void **state)
@@ -632,6 +668,7 @@ int main(void)
         cmocka_unit_test_teardown(test_both_ends_agree, graph_free),
         cmocka_unit_test_teardown(test_who_does_not_relay, graph_free),
         cmocka_unit_test_teardown(test_half_links, graph_free),
+        cmocka_unit_test_teardown(test_unreached, graph_free),
         cmocka_unit_test_teardown(test_grid_has_two_ways, graph_free),
         cmocka_unit_test_teardown(test_pairs_spread_over_relays, graph_free),
         cmocka_unit_test_teardown(test_at_most_as_many_as_asked, graph_free),

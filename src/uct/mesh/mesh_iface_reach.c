@@ -37,24 +37,6 @@ static bool same_host_reachable(const uct_mesh_iface_t *iface,
     return false;
 }
 
-static bool link_answers(const uct_mesh_iface_t *iface,
-                         const struct uct_mesh_address *remote,
-                         const struct uct_mesh_way *way, char *reason)
-{
-    const struct mesh_oob_probe link = {
-        .netdev = iface->lane.netdev,
-        .ifindex = iface->lane.ifindex,
-        .local = way->local,
-        .remote = way->remote,
-        .port = uct_mesh_address_port(remote, way->remote.family),
-    };
-
-    /* Without another link the set-up says best what is wrong. */
-    return way->rails == 1 ||
-           uct_mesh_reach_answers(&link, remote->node_id,
-                                  iface->probe_timeout_ms, reason);
-}
-
 static bool lane_reachable(const uct_mesh_iface_t *iface,
                            const struct uct_mesh_address *remote, char *reason)
 {
@@ -63,7 +45,7 @@ static bool lane_reachable(const uct_mesh_iface_t *iface,
 
     switch (uct_mesh_map_direct(&iface->lane, remote, &way, reason)) {
     case UCT_MESH_MAP_YES:
-        return link_answers(iface, remote, &way, reason);
+        return true;
     case UCT_MESH_MAP_NO:
         return false;
     case UCT_MESH_MAP_UNKNOWN:

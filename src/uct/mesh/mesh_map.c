@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -207,6 +208,43 @@ static bool is_rail(const struct mesh_route_hop *hop, uint8_t local,
     return false;
 }
 
+/* A proven link, but not one that RDMA can use. */
+static bool is_astray(const struct ends *ends)
+{
+    const struct mesh_map_record *self = ends->self;
+
+    for (unsigned i = 0; i < self->link_count; i++) {
+        const struct mesh_map_link *link = &self->links[i];
+
+        if (link->lane == ends->lane->index &&
+            link->remote_lane == ends->remote_lane->index &&
+            mesh_map_link_is_mutual(self, link, ends->peer))
+            return !mesh_map_link_is_usable(self, link, ends->peer);
+    }
+    return false;
+}
+
+static void explain_no_direct(const struct ends *ends, char *reason)
+{
+    static atomic_bool warned;
+
+    if (!is_astray(ends)) {
+        snprintf(reason, UCT_MESH_MAP_REASON_LEN,
+                 "no cable joins it with lane %s of node %s",
+                 ends->remote_lane->netdev, ends->peer->name);
+        return;
+    }
+    snprintf(reason, UCT_MESH_MAP_REASON_LEN,
+             "it and lane %s of node %s do not reach each other's address",
+             ends->remote_lane->netdev, ends->peer->name);
+    if (!atomic_exchange(&warned, true))
+        mesh_warn("lane %s is not used: %s. If a node has more than one lane "
+                  "on this cable, they answer ARP for each other: set "
+                  "net.ipv4.conf.NETDEV.arp_ignore=1 for each of them, on both "
+                  "nodes; meshctl doctor says more",
+                  ends->lane->netdev, reason);
+}
+
 static enum uct_mesh_map_answer
 judge_direct(const struct ends *ends, struct uct_mesh_way *way_p, char *reason)
 {
@@ -214,7 +252,6 @@ judge_direct(const struct ends *ends, struct uct_mesh_way *way_p, char *reason)
     uint8_t own = ends->lane->index, other = ends->remote_lane->index;
     unsigned count = find_paths(ends, paths);
 
-    way_p->rails = count > 0 ? paths[0].lanes[0].rail_count : 0;
     if (count == 0) {
         /* A meshd that just went, or one that still looks around. */
         snprintf(reason, UCT_MESH_MAP_REASON_LEN,
@@ -225,9 +262,7 @@ judge_direct(const struct ends *ends, struct uct_mesh_way *way_p, char *reason)
         mesh_lane_info_pick(ends->lane, ends->remote_lane, &way_p->local,
                             &way_p->remote))
         return UCT_MESH_MAP_YES;
-    snprintf(reason, UCT_MESH_MAP_REASON_LEN,
-             "no cable joins it with lane %s of node %s",
-             ends->remote_lane->netdev, ends->peer->name);
+    explain_no_direct(ends, reason);
     return UCT_MESH_MAP_NO;
 }
 

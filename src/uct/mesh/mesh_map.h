@@ -42,7 +42,6 @@ void uct_mesh_map_await(uint64_t node_id, uint32_t timeout_ms);
 struct uct_mesh_way {
     struct mesh_addr local; /* addresses of the first hop */
     struct mesh_addr remote;
-    unsigned rails;            /* links between the nodes, direct only */
     uint16_t port;             /* of the relay's meshd, relayed only */
     struct mesh_oob_path path; /* relayed only */
     char via[128];             /* "n2, n3": the relays by name, for messages */

@@ -247,25 +247,6 @@ static int probes_ask(struct mesh_oob_probe *probes, unsigned count,
     return ret;
 }
 
-bool uct_mesh_reach_answers(const struct mesh_oob_probe *link, uint64_t node_id,
-                            uint32_t timeout_ms,
-                            char reason[UCT_MESH_REACH_REASON_LEN])
-{
-    struct mesh_oob_probe probe = *link;
-    char addr[MESH_ADDR_TEXT_LEN];
-
-    if (probe.remote.family != AF_INET ||
-        probes_ask(&probe, 1, node_id, timeout_ms) != 0 || probe.error == 0)
-        return true;
-    mesh_addr_format(&probe.remote, addr);
-    snprintf(reason, UCT_MESH_REACH_REASON_LEN,
-             "%s does not answer on the cable of %s, which leads there: %s",
-             addr, probe.netdev, strerror(probe.error));
-    if (probe.error == ECONNREFUSED)
-        warn_arp(&probe);
-    return false;
-}
-
 bool uct_mesh_reach_prove(const struct mesh_lane *lanes, unsigned lane_count,
                           const struct mesh_lane *lane, uint64_t node_id,
                           const struct uct_mesh_address *remote,

@@ -41,17 +41,6 @@ bool uct_mesh_reach_prove(const struct mesh_lane *lanes, unsigned lane_count,
                           uint32_t timeout_ms,
                           char reason[UCT_MESH_REACH_REASON_LEN]);
 
-/*
- * Of one of several links that meshd has proven: does the peer's listener
- * answer there?  It does not where another of its lanes on the same wire
- * answers ARP for the address, and queue pairs would meet nobody either; the
- * other links carry all then.  Blocks as uct_mesh_reach_prove() does.  IPv6
- * has no such trouble.
- */
-bool uct_mesh_reach_answers(const struct mesh_oob_probe *link, uint64_t node_id,
-                            uint32_t timeout_ms,
-                            char reason[UCT_MESH_REACH_REASON_LEN]);
-
 /* Forgets all proofs: the lanes of this process have changed or are gone. */
 void uct_mesh_reach_forget(void);
 
