@@ -2,7 +2,7 @@
 /*
  * Which devices there are. A file (SWVERBS_CONFIG) has one device per line,
  *   device NAME netdev=NETDEV [speed=MBPS] [pci=ADDRESS] [numa=NODE]
- *          [link=ethernet|ib]
+ *          [pcie=GTxWIDTH] [link=ethernet|ib]
  *          [types=v2|v1|v1v2] [holes=0,3] [inline=BYTES]
  *   gid NAME INDEX ADDRESS v1|v2      (a table of its own, address by address)
  * Lines whose netdev is not in this network namespace are skipped, so one
@@ -64,6 +64,15 @@ static void cfg_holes(struct swv_devcfg *c, const char *v)
     }
 }
 
+/* "16x4" */
+static void cfg_pcie(struct swv_devcfg *c, const char *v)
+{
+    size_t n = strcspn(v, "x");
+
+    snprintf(c->pcie_speed, sizeof(c->pcie_speed), "%.*s", (int)n, v);
+    c->pcie_width = v[n] == 'x' ? atoi(v + n + 1) : 0;
+}
+
 static int cfg_set(struct swv_devcfg *c, const char *key, const char *v)
 {
     if (strcmp(key, "netdev") == 0)
@@ -72,6 +81,8 @@ static int cfg_set(struct swv_devcfg *c, const char *key, const char *v)
         c->speed_mbps = (uint32_t)strtoul(v, NULL, 10);
     else if (strcmp(key, "pci") == 0)
         snprintf(c->pci, sizeof(c->pci), "%s", v);
+    else if (strcmp(key, "pcie") == 0)
+        cfg_pcie(c, v);
     else if (strcmp(key, "numa") == 0)
         c->numa = atoi(v);
     else if (strcmp(key, "link") == 0)

@@ -59,6 +59,8 @@ struct swv_devcfg {
     char name[IBV_SYSFS_NAME_MAX];
     char netdev[IFNAMSIZ];
     char pci[64];
+    char pcie_speed[16]; /* GT/s, empty: unknown */
+    int pcie_width;
     uint32_t speed_mbps;
     uint64_t gid_holes; /* bit i: index i of the table stays empty */
     int max_inline;

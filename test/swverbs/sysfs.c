@@ -83,6 +83,21 @@ static int port_file(struct swv_device *dev, const char *name, char *text,
     return -ENOENT;
 }
 
+/* The device's place on PCIe, which is all that it can do. */
+static int pcie_file(struct swv_device *dev, const char *name, char *text,
+                     size_t room)
+{
+    if (dev->cfg.pcie_width <= 0)
+        return -ENOENT;
+    if (strcmp(name, "current_link_speed") == 0 ||
+        strcmp(name, "max_link_speed") == 0)
+        return snprintf(text, room, "%s GT/s PCIe\n", dev->cfg.pcie_speed);
+    if (strcmp(name, "current_link_width") == 0 ||
+        strcmp(name, "max_link_width") == 0)
+        return snprintf(text, room, "%d\n", dev->cfg.pcie_width);
+    return -ENOENT;
+}
+
 /* The text of a file; bytes, or -ENOENT where there is none. */
 int swv_sysfs_text(const char *path, char *text, size_t room)
 {
@@ -106,6 +121,8 @@ int swv_sysfs_text(const char *path, char *text, size_t room)
         return snprintf(text, room, "%s\n", dev->cfg.netdev);
     if (dev->cfg.pci[0] != '\0' && strcmp(rest, "device/numa_node") == 0)
         return snprintf(text, room, "%d\n", dev->cfg.numa);
+    if (strncmp(rest, "device/", 7) == 0)
+        return pcie_file(dev, rest + 7, text, room);
     return -ENOENT;
 }
 
