@@ -3,6 +3,7 @@
 # library.  Exit status 77 counts as skipped.
 unit_tests = \
 	test/unit/test_addr \
+	test/unit/test_bandwidth_wire \
 	test/unit/test_cable \
 	test/unit/test_client_server \
 	test/unit/test_doctor \

@@ -7,6 +7,10 @@ libmeshcommon_la_SOURCES = \
 	src/common/addr.h \
 	src/common/address_plan.c \
 	src/common/address_plan.h \
+	src/common/bandwidth_end.c \
+	src/common/bandwidth_end.h \
+	src/common/bandwidth_wire.c \
+	src/common/bandwidth_wire.h \
 	src/common/cable.c \
 	src/common/cable.h \
 	src/common/clock.h \

@@ -53,6 +53,7 @@ struct mesh_options {
     bool all;
     bool prometheus;
     bool cluster;
+    bool bandwidth;
     bool from_map;
     bool keep;
     bool check;

@@ -5,7 +5,9 @@
  *      {"node", "verdict" ("green", "warning", "red"), "layers": [{"layer",
  *        "verdict" ("green", "note", "warning", "red", "left out")}],
  *        "findings": [see findings.h], "passed": [CODE, ...],
- *        "left_out": [CODE, ...]}
+ *        "left_out": [CODE, ...], "bandwidth": [{"lane", "node",
+ *        "remote_lane", "out_mbps", "in_mbps", "mtu", "link_mbps",
+ *        "pcie_mbps"}]}; null: not known.  "bandwidth" is there if asked for.
  */
 #include "meshctl/doctor.h"
 
@@ -24,6 +26,7 @@ static int doctor_read(const struct mesh_options *options,
     int ret;
 
     doctor->cluster = options->cluster;
+    doctor->probe = options->bandwidth;
     mesh_doctor_devices_read("", &doctor->devices);
     ret = mesh_doctor_lanes_read("", doctor);
     if (ret == 0)
@@ -37,12 +40,13 @@ static int doctor_read(const struct mesh_options *options,
     mesh_doctor_ports_read("", &doctor->ports);
     mesh_doctor_limits_read("", &doctor->limits);
     mesh_doctor_software_read("", &doctor->software);
-    return 0;
+    return doctor->probe ? mesh_doctor_bandwidth_read(doctor, stderr) : 0;
 }
 
 static void doctor_release(struct mesh_doctor *doctor)
 {
     free(doctor->lanes);
+    free(doctor->bandwidth);
     mesh_doctor_map_release(&doctor->map);
     mesh_firewall_release(&doctor->firewall);
     mesh_setting_list_release(&doctor->settings);
@@ -53,6 +57,7 @@ static void doctor_release(struct mesh_doctor *doctor)
 /* What came of the checks. */
 struct result {
     const char *node;
+    const struct mesh_doctor *doctor; /* borrowed */
     struct mesh_findings findings;
     enum mesh_doctor_verdict verdicts[CHECKS_MAX];
 };
@@ -125,12 +130,17 @@ static const char *verdict_name(const struct result *result)
 
 static json_t *result_json(const struct result *result)
 {
-    return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o}", "node", result->node,
-                     "verdict", verdict_name(result), "layers",
-                     layers_json(result), "findings",
-                     mesh_findings_json(&result->findings), "passed",
-                     codes_json(result, MESH_DOCTOR_PASSED), "left_out",
-                     codes_json(result, MESH_DOCTOR_LEFT_OUT));
+    json_t *document = json_pack(
+        "{s:s, s:s, s:o, s:o, s:o, s:o}", "node", result->node, "verdict",
+        verdict_name(result), "layers", layers_json(result), "findings",
+        mesh_findings_json(&result->findings), "passed",
+        codes_json(result, MESH_DOCTOR_PASSED), "left_out",
+        codes_json(result, MESH_DOCTOR_LEFT_OUT));
+
+    if (document != NULL && result->doctor->probe)
+        json_object_set_new(document, "bandwidth",
+                            mesh_doctor_bandwidth_json(result->doctor));
+    return document;
 }
 
 static void left_out_print(const struct result *result, enum mesh_layer layer,
@@ -157,6 +167,8 @@ static void result_print(const struct result *result, FILE *stream)
         if (verdict == NULL)
             continue;
         fprintf(stream, "%-10s %s\n", mesh_layer_name(layer), verdict);
+        if (layer == MESH_LAYER_BANDWIDTH)
+            mesh_doctor_bandwidth_print(result->doctor, stream);
         mesh_findings_print(&result->findings, layer, stream);
         left_out_print(result, layer, stream);
     }
@@ -200,6 +212,7 @@ enum mesh_exit mesh_doctor_run(const struct mesh_options *options, FILE *stream)
         status = mesh_command_failed("doctor", ret);
     } else {
         result.node = node.name;
+        result.doctor = &doctor;
         mesh_doctor_judge(&doctor, &result.findings, result.verdicts);
         status = result_show(options, &result, stream);
     }

@@ -15,15 +15,18 @@
 #ifndef MESH_DOCTOR_H
 #define MESH_DOCTOR_H
 
+#include "meshctl/bandwidth.h"
 #include "meshctl/cabling.h"
 #include "meshctl/findings.h"
 #include "meshctl/firewall.h"
+#include "meshctl/pcie.h"
 #include "meshctl/setting_list.h"
 #include "lane.h"
 #include "neigh.h"
 
 #define MESH_DOCTOR_MAX_DEVICES 64
 #define MESH_DOCTOR_PATH_LEN    256
+#define MESH_DOCTOR_VALUE_LEN   64
 
 /* An RDMA device that libibverbs lists. */
 struct mesh_doctor_device {
@@ -56,9 +59,8 @@ struct mesh_doctor_lane {
     unsigned addr_count;
     struct mesh_addr addrs[MESH_LANE_MAX_ADDRS];
     bool stored[MESH_LANE_MAX_ADDRS]; /* in a file that outlives a restart */
-    uint64_t pcie_mbps;               /* as trained, 0: unknown */
-    uint64_t pcie_max_mbps;           /* what slot and device both can do */
-    int arp_ignore;                   /* as it counts, -1: unknown */
+    struct mesh_pcie pcie;
+    int arp_ignore; /* as it counts, -1: unknown */
 };
 
 /* What the kernel knows of the far end of a link. */
@@ -77,6 +79,18 @@ struct mesh_doctor_map {
     unsigned self;                            /* place in the snapshot */
     struct mesh_doctor_neighbour *neighbours; /* owned; of this node's links */
     unsigned neighbour_count;
+};
+
+/* What went over a link of this node. */
+struct mesh_doctor_bandwidth {
+    const struct mesh_lane_info *near, *far; /* borrowed, of the map */
+    const char *node;                        /* borrowed; of far */
+    uint16_t port;                           /* called there, 0: none is told */
+    int error; /* -errno, see bandwidth.h; 0: it was measured */
+    char reason[MESH_QP_ERROR_LEN];
+    struct mesh_bandwidth_result result;
+    uint64_t link_mbps; /* of the slower end, 0: unknown */
+    uint64_t pcie_mbps; /* likewise */
 };
 
 /* Who holds a limit down. */
@@ -117,7 +131,10 @@ struct mesh_doctor {
     struct mesh_doctor_limits limits;
     struct mesh_doctor_software software;
     struct mesh_setting_list settings;
-    bool cluster; /* compare nodes */
+    bool cluster;                            /* compare nodes */
+    bool probe;                              /* look at the bandwidth */
+    struct mesh_doctor_bandwidth *bandwidth; /* owned */
+    unsigned bandwidth_count;
 };
 
 /* Reading --------------------------------------------------------------------
@@ -129,11 +146,24 @@ int mesh_doctor_lanes_read(const char *root, struct mesh_doctor *doctor);
 /* -ENOMEM; that meshd does not answer is a fact. */
 int mesh_doctor_map_read(uint32_t timeout_ms, struct mesh_doctor_map *map_p);
 void mesh_doctor_map_release(struct mesh_doctor_map *map);
+/* Takes the map; a line on progress for each link. -ENOMEM. */
+int mesh_doctor_bandwidth_read(struct mesh_doctor *doctor, FILE *progress);
 void mesh_doctor_ports_read(const char *root, struct mesh_doctor_ports *ports);
 void mesh_doctor_limits_read(const char *root,
                              struct mesh_doctor_limits *limits_p);
 void mesh_doctor_software_read(const char *root,
                                struct mesh_doctor_software *software_p);
+
+/* The value of a name in "name=value name=value" that a node tells; "" where it
+ * is not. */
+const char *mesh_doctor_about(const struct mesh_map_record *record,
+                              const char *name,
+                              char value[MESH_DOCTOR_VALUE_LEN]);
+
+/* What was measured, a line for each link. */
+void mesh_doctor_bandwidth_print(const struct mesh_doctor *doctor,
+                                 FILE *stream);
+json_t *mesh_doctor_bandwidth_json(const struct mesh_doctor *doctor);
 
 /* Checks ---------------------------------------------------------------------
  * Each adds what it finds; nothing is good news. */
@@ -155,7 +185,9 @@ mesh_doctor_check_fn mesh_check_no_device, mesh_check_device_closed,
     mesh_check_nccl_net, mesh_check_nccl_plugin, mesh_check_ompi_pml,
     mesh_check_ompi_tls, mesh_check_ompi_devices, mesh_check_leftover,
     mesh_check_cluster_versions, mesh_check_cluster_settings,
-    mesh_check_cluster_mtu, mesh_check_cluster_relay;
+    mesh_check_cluster_mtu, mesh_check_cluster_relay,
+    mesh_check_bandwidth_unsupported, mesh_check_bandwidth_busy,
+    mesh_check_bandwidth_failed, mesh_check_bandwidth_low;
 
 struct mesh_doctor_check {
     enum mesh_layer layer;

@@ -5,11 +5,9 @@
 
 #include <string.h>
 
-#define VALUE_LEN 64
-
-/* The value of a name in "name=value name=value"; "" where it is not. */
-static const char *about_value(const struct mesh_map_record *record,
-                               const char *name, char value[VALUE_LEN])
+const char *mesh_doctor_about(const struct mesh_map_record *record,
+                              const char *name,
+                              char value[MESH_DOCTOR_VALUE_LEN])
 {
     size_t len = strlen(name);
     const char *at = record->about;
@@ -19,8 +17,8 @@ static const char *about_value(const struct mesh_map_record *record,
         size_t word = strcspn(at, " ");
 
         if (word > len && at[len] == '=' && strncmp(at, name, len) == 0)
-            snprintf(value, VALUE_LEN, "%.*s", (int)(word - len - 1),
-                     at + len + 1);
+            snprintf(value, MESH_DOCTOR_VALUE_LEN, "%.*s",
+                     (int)(word - len - 1), at + len + 1);
         at += word;
     }
     return value;
@@ -33,11 +31,11 @@ static void values_compare(const struct mesh_doctor *doctor, const char *name,
 {
     const struct mesh_snapshot *snapshot = doctor->map.snapshot;
     const struct mesh_map_record *self = snapshot->records[doctor->map.self];
-    char own[VALUE_LEN], other[VALUE_LEN];
+    char own[MESH_DOCTOR_VALUE_LEN], other[MESH_DOCTOR_VALUE_LEN];
 
-    about_value(self, name, own);
+    mesh_doctor_about(self, name, own);
     for (unsigned i = 0; i < snapshot->count; i++) {
-        about_value(snapshot->records[i], name, other);
+        mesh_doctor_about(snapshot->records[i], name, other);
         if (strcmp(own, other) == 0)
             continue;
         mesh_finding_add(findings, MESH_SEVERITY_WARNING, snapshot->names[i],

@@ -106,14 +106,14 @@ void mesh_check_pcie_speed(const struct mesh_doctor *doctor,
         const struct mesh_doctor_lane *facts = &doctor->lanes[i];
         char label[MESH_LANE_LABEL_LEN];
 
-        if (facts->pcie_mbps == 0 || facts->pcie_mbps >= facts->pcie_max_mbps)
+        if (facts->pcie.mbps == 0 || facts->pcie.mbps >= facts->pcie.max_mbps)
             continue;
         mesh_finding_add(findings, MESH_SEVERITY_WARNING,
                          mesh_lane_label(&facts->lane, label),
                          "Its PCIe link runs at %llu Gb/s; device and slot can "
                          "do %llu Gb/s.",
-                         (unsigned long long)facts->pcie_mbps / 1000,
-                         (unsigned long long)facts->pcie_max_mbps / 1000);
+                         (unsigned long long)facts->pcie.mbps / 1000,
+                         (unsigned long long)facts->pcie.max_mbps / 1000);
         mesh_finding_fix(findings,
                          "Seat the card anew, look for a PCIe limit in the "
                          "firmware's settings, and see LnkSta in `lspci -vv`");

@@ -2,6 +2,7 @@
 /* What the kernel says of each lane, its netdev and its place on PCIe. */
 #include "meshctl/address_store.h"
 #include "meshctl/doctor.h"
+#include "meshctl/pcie.h"
 #include "meshctl/textfile.h"
 #include "netdev.h"
 
@@ -10,52 +11,6 @@
 #include <linux/if.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define ENCODED_NUM 128 /* of 130 bits on the wire, from 8 GT/s on */
-#define ENCODED_DEN 130
-
-/* "8.0 GT/s PCIe" and a width to Mb/s of payload-carrying bits. */
-static uint64_t pcie_mbps(const char *speed, int64_t width)
-{
-    double rate = strtod(speed, NULL);
-    double part = rate >= 8 ? (double)ENCODED_NUM / ENCODED_DEN : 0.8;
-
-    return rate > 0 && width > 0
-               ? (uint64_t)(rate * 1000 * part) * (uint64_t)width
-               : 0;
-}
-
-/* prefix: "current" or "max". */
-static uint64_t pcie_read(const char *root, const char *device,
-                          const char *prefix)
-{
-    char path[PATH_MAX], speed[32];
-
-    snprintf(path, sizeof(path), "%s/%s_link_speed", device, prefix);
-    mesh_textfile_line(root, path, speed, sizeof(speed));
-    snprintf(path, sizeof(path), "%s/%s_link_width", device, prefix);
-    return pcie_mbps(speed, mesh_textfile_number(root, path, 0));
-}
-
-static uint64_t smaller_known(uint64_t a, uint64_t b)
-{
-    if (a == 0 || b == 0)
-        return a + b;
-    return a < b ? a : b;
-}
-
-static void device_facts(const char *root, struct mesh_doctor_lane *facts)
-{
-    char device[PATH_MAX / 2], slot[PATH_MAX / 2 + 8];
-
-    snprintf(device, sizeof(device), "/sys/class/infiniband/%s/device",
-             facts->lane.ibdev);
-    /* The bridge above it: the slot's side of the same wires. */
-    snprintf(slot, sizeof(slot), "%s/..", device);
-    facts->pcie_mbps = pcie_read(root, device, "current");
-    facts->pcie_max_mbps = smaller_known(pcie_read(root, device, "max"),
-                                         pcie_read(root, slot, "max"));
-}
 
 static void port_facts(const char *root, struct mesh_doctor_lane *facts)
 {
@@ -126,7 +81,7 @@ static int facts_read(const char *root, const struct mesh_lane *lanes,
             struct mesh_doctor_lane *facts = &doctor->lanes[i];
 
             facts->lane = lanes[i];
-            device_facts(root, facts);
+            mesh_pcie_read(root, lanes[i].ibdev, &facts->pcie);
             port_facts(root, facts);
             address_facts(&table, &store, facts);
         }

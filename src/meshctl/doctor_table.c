@@ -48,6 +48,11 @@ const struct mesh_doctor_check mesh_doctor_checks[] = {
     {MESH_LAYER_CLUSTER, "CLUSTER_SETTINGS", mesh_check_cluster_settings},
     {MESH_LAYER_CLUSTER, "CLUSTER_MTU", mesh_check_cluster_mtu},
     {MESH_LAYER_CLUSTER, "CLUSTER_RELAY", mesh_check_cluster_relay},
+    {MESH_LAYER_BANDWIDTH, "BANDWIDTH_UNSUPPORTED",
+     mesh_check_bandwidth_unsupported},
+    {MESH_LAYER_BANDWIDTH, "BANDWIDTH_BUSY", mesh_check_bandwidth_busy},
+    {MESH_LAYER_BANDWIDTH, "BANDWIDTH_LOW", mesh_check_bandwidth_low},
+    {MESH_LAYER_BANDWIDTH, "BANDWIDTH_FAILED", mesh_check_bandwidth_failed},
 };
 const unsigned mesh_doctor_check_count =
     sizeof(mesh_doctor_checks) / sizeof(mesh_doctor_checks[0]);
@@ -63,6 +68,7 @@ static enum mesh_layer rests_on(enum mesh_layer layer)
     case MESH_LAYER_CABLE:
         return MESH_LAYER_ADDRESS;
     case MESH_LAYER_CLUSTER:
+    case MESH_LAYER_BANDWIDTH:
         return MESH_LAYER_CABLE;
     default:
         return layer; /* of this node alone */
@@ -71,6 +77,8 @@ static enum mesh_layer rests_on(enum mesh_layer layer)
 
 static bool is_asked(const struct mesh_doctor *doctor, enum mesh_layer layer)
 {
+    if (layer == MESH_LAYER_BANDWIDTH)
+        return doctor->probe;
     return layer != MESH_LAYER_CLUSTER || doctor->cluster;
 }
 

@@ -9,11 +9,16 @@
 const char *mesh_layer_name(enum mesh_layer layer)
 {
     static const char *const names[MESH_LAYER_COUNT] = {
-        [MESH_LAYER_DEVICE] = "device",     [MESH_LAYER_PORT] = "port",
-        [MESH_LAYER_ADDRESS] = "address",   [MESH_LAYER_CABLE] = "cable",
-        [MESH_LAYER_FIREWALL] = "firewall", [MESH_LAYER_LIMITS] = "limits",
-        [MESH_LAYER_SOFTWARE] = "software", [MESH_LAYER_SETTINGS] = "settings",
+        [MESH_LAYER_DEVICE] = "device",
+        [MESH_LAYER_PORT] = "port",
+        [MESH_LAYER_ADDRESS] = "address",
+        [MESH_LAYER_CABLE] = "cable",
+        [MESH_LAYER_FIREWALL] = "firewall",
+        [MESH_LAYER_LIMITS] = "limits",
+        [MESH_LAYER_SOFTWARE] = "software",
+        [MESH_LAYER_SETTINGS] = "settings",
         [MESH_LAYER_CLUSTER] = "cluster",
+        [MESH_LAYER_BANDWIDTH] = "bandwidth",
     };
 
     return names[layer];

@@ -8,6 +8,10 @@ libmeshctl_la_SOURCES = \
 	src/meshd/daemon_settings.h \
 	src/meshctl/address_store.c \
 	src/meshctl/address_store.h \
+	src/meshd/key_file.c \
+	src/meshd/key_file.h \
+	src/meshctl/bandwidth.c \
+	src/meshctl/bandwidth.h \
 	src/meshctl/cabling.c \
 	src/meshctl/cabling.h \
 	src/meshctl/cabling_impl.h \
@@ -16,6 +20,7 @@ libmeshctl_la_SOURCES = \
 	src/meshctl/command.h \
 	src/meshctl/doctor.c \
 	src/meshctl/doctor.h \
+	src/meshctl/doctor_bandwidth.c \
 	src/meshctl/doctor_cable.c \
 	src/meshctl/doctor_cluster.c \
 	src/meshctl/doctor_device.c \
@@ -53,6 +58,8 @@ libmeshctl_la_SOURCES = \
 	src/meshctl/options.h \
 	src/meshctl/order.c \
 	src/meshctl/path.c \
+	src/meshctl/pcie.c \
+	src/meshctl/pcie.h \
 	src/meshctl/plan.c \
 	src/meshctl/plan.h \
 	src/meshctl/plan_cabling.c \

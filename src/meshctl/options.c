@@ -25,6 +25,7 @@ enum option_id {
     OPTION_TIMEOUT,
     OPTION_ASCII,
     OPTION_CLUSTER,
+    OPTION_BANDWIDTH,
     OPTION_FORMAT,
     OPTION_SLOTS,
     OPTION_FROM_MAP,
@@ -57,6 +58,8 @@ static const struct option_help option_helps[OPTION_COUNT] = {
     [OPTION_TIMEOUT] = {"timeout", "SECONDS", "how long meshd may take (10)"},
     [OPTION_ASCII] = {"ascii", NULL, "draw without box characters"},
     [OPTION_CLUSTER] = {"cluster", NULL, "compare this node with all others"},
+    [OPTION_BANDWIDTH] = {"bandwidth", NULL,
+                          "probe each link of this node, 3 s each"},
     [OPTION_FORMAT] = {"format", "FORMAT", "how to print it"},
     [OPTION_SLOTS] = {"slots", "N", "ranks on each node (1)"},
     [OPTION_FROM_MAP] = {"from-map", NULL, "plan for the cables as they are"},
@@ -118,7 +121,8 @@ static const struct mesh_command commands[] = {
      "and\nsettings, from the bottom to the top. A layer ends at its first red "
      "finding, and\nlayers that rest upon a red one are left out. Exit status "
      "0: nothing to mend;\n6: warnings; 1: red.\n",
-     TAKES(TIMEOUT) | TAKES(JSON) | TAKES(CLUSTER), 0, 0, mesh_doctor_run},
+     TAKES(TIMEOUT) | TAKES(JSON) | TAKES(CLUSTER) | TAKES(BANDWIDTH), 0, 0,
+     mesh_doctor_run},
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
@@ -226,6 +230,8 @@ static bool *flag_of(struct mesh_options *options, enum option_id id)
         return &options->prometheus;
     case OPTION_CLUSTER:
         return &options->cluster;
+    case OPTION_BANDWIDTH:
+        return &options->bandwidth;
     case OPTION_FROM_MAP:
         return &options->from_map;
     case OPTION_KEEP:

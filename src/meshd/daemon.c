@@ -149,6 +149,15 @@ static void map_drain(struct mesh_daemon *daemon)
     }
 }
 
+static void bandwidth_tell(struct mesh_daemon *daemon)
+{
+    const struct mesh_map_record *self =
+        mesh_link_map_find(daemon->map, daemon->node.id);
+
+    if (daemon->bandwidth != NULL && self != NULL)
+        mesh_bandwidth_server_update(daemon->bandwidth, self);
+}
+
 static void relay_tell(struct mesh_daemon *daemon)
 {
     const struct mesh_map_record *const *records;
@@ -172,6 +181,7 @@ void mesh_daemon_work(struct mesh_daemon *daemon)
         daemon->changed_ns = mesh_clock_ns();
         mesh_client_server_changed(daemon->server);
         relay_tell(daemon);
+        bandwidth_tell(daemon);
     }
     settle(daemon);
 }
@@ -305,7 +315,9 @@ static void idle_fire(struct mesh_loop_timer *timer)
     uint64_t now = mesh_clock_ns();
 
     if (mesh_client_server_count(daemon->server) > 0 ||
-        (daemon->relay != NULL && mesh_relay_flow_count(daemon->relay) > 0))
+        (daemon->relay != NULL && mesh_relay_flow_count(daemon->relay) > 0) ||
+        (daemon->bandwidth != NULL &&
+         mesh_bandwidth_server_busy(daemon->bandwidth)))
         daemon->busy_ns = now;
     if (now - daemon->busy_ns >= idle) {
         mesh_info("no client and no flow for %" PRIu32 " ms: leaving",
@@ -370,12 +382,28 @@ static void relay_create(struct mesh_daemon *daemon)
     (void)mesh_relay_create(&config, &daemon->relay);
 }
 
+/* Likewise. */
+static void bandwidth_create(struct mesh_daemon *daemon)
+{
+    struct mesh_bandwidth_server_config config = {
+        .node_id = daemon->node.id,
+        .port = (uint16_t)(daemon->settings.port + 1),
+        .key = mesh_daemon_key(daemon),
+    };
+
+    if (!daemon->settings.bandwidth || daemon->settings.port == UINT16_MAX)
+        return;
+    memcpy(config.name, daemon->node.name, sizeof(config.name));
+    (void)mesh_bandwidth_server_create(&config, &daemon->bandwidth);
+}
+
 static bool relays(const struct mesh_daemon *daemon)
 {
     return daemon->relay != NULL && daemon->settings.relay;
 }
 
-/* What `meshctl doctor --cluster` compares, as it is now. */
+/* What `meshctl doctor --cluster` compares, as it is now, and where bandwidth
+ * probes are answered. */
 static void about_write(const struct mesh_daemon *daemon,
                         char about[MESH_MAP_ABOUT_LEN])
 {
@@ -387,6 +415,9 @@ static void about_write(const struct mesh_daemon *daemon,
                    "mesh=%s relay_chunk=%zu relay_window=%d hello_ms=%u",
                    PACKAGE_VERSION, daemon->relay_settings.chunk,
                    daemon->relay_settings.window, daemon->settings.hello_ms);
+    if (daemon->bandwidth != NULL)
+        len += snprintf(about + len, MESH_MAP_ABOUT_LEN - (size_t)len,
+                        " probe=%d", daemon->settings.port + 1);
     if (mesh_library_find("", "libuct.so.0", path, sizeof(path)) == 0 &&
         mesh_library_version("", path, false, &major, &minor))
         snprintf(about + len, MESH_MAP_ABOUT_LEN - (size_t)len, " ucx=%u.%u",
@@ -438,6 +469,7 @@ static int parts_create(struct mesh_daemon *daemon)
     error = mesh_client_server_create(daemon, &daemon->server);
     if (error == 0) {
         relay_create(daemon);
+        bandwidth_create(daemon);
         error = map_create(daemon);
     }
     if (error == 0)
@@ -486,6 +518,7 @@ void mesh_daemon_destroy(struct mesh_daemon *daemon)
     mesh_change_watch_destroy(daemon->changes);
     mesh_client_server_destroy(daemon->server);
     mesh_relay_destroy(daemon->relay);
+    mesh_bandwidth_server_destroy(daemon->bandwidth);
     mesh_link_map_destroy(daemon->map);
     mesh_loop_destroy(daemon->loop);
     mesh_daemon_settings_release(&daemon->settings);

@@ -10,6 +10,7 @@
 #ifndef MESH_DAEMON_H
 #define MESH_DAEMON_H
 
+#include "bandwidth_server.h"
 #include "change_watch.h"
 #include "client_server.h"
 #include "daemon_lane.h"
@@ -27,11 +28,12 @@ struct mesh_daemon {
     uint64_t first_sequence; /* wall clock at the start, in ms */
     bool keyed;
     struct mesh_wire_key key;
-    struct mesh_loop *loop;            /* owned */
-    struct mesh_link_map *map;         /* owned */
-    struct mesh_change_watch *changes; /* owned */
-    struct mesh_client_server *server; /* owned */
-    struct mesh_relay *relay;          /* owned, NULL: none */
+    struct mesh_loop *loop;                  /* owned */
+    struct mesh_link_map *map;               /* owned */
+    struct mesh_change_watch *changes;       /* owned */
+    struct mesh_client_server *server;       /* owned */
+    struct mesh_relay *relay;                /* owned, NULL: none */
+    struct mesh_bandwidth_server *bandwidth; /* owned, NULL: none */
     struct mesh_daemon_lane lanes[MESH_MAP_MAX_LANES];
     struct mesh_loop_timer map_timer;
     struct mesh_loop_timer scan_timer;

@@ -81,6 +81,12 @@ const struct mesh_setting mesh_daemon_settings_table[] = {
      .value = "y",
      .offset = FIELD(relay),
      .help = "Forward for nodes that share no cable."},
+    {.name = "MESHD_BANDWIDTH",
+     .type = MESH_SETTING_BOOL,
+     .value = "y",
+     .offset = FIELD(bandwidth),
+     .help = "Answer the bandwidth probes of neighbours (meshctl doctor "
+             "--bandwidth), on the TCP port after MESHD_PORT."},
     {0},
 };
 

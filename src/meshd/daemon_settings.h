@@ -24,6 +24,7 @@ struct mesh_daemon_settings {
     int max_rate; /* datagrams per lane and second */
     char *key_file;
     bool relay;
+    bool bandwidth;
 };
 
 extern const struct mesh_setting mesh_daemon_settings_table[];

@@ -210,8 +210,8 @@ static void test_ports(void **state)
 static void test_pcie(void **state)
 {
     (void)state;
-    lanes[1].pcie_mbps = 32000;
-    lanes[1].pcie_max_mbps = 126000;
+    lanes[1].pcie.mbps = 32000;
+    lanes[1].pcie.max_mbps = 126000;
     finds("PCIE_SPEED", MESH_SEVERITY_WARNING, "a1");
 }
 
@@ -474,6 +474,84 @@ static void test_settings(void **state)
     }
 }
 
+/* One link, probed. */
+static struct mesh_doctor_bandwidth *probe_make(void)
+{
+    static struct mesh_doctor_bandwidth probed;
+    const struct mesh_route_link *link = &doctor.map.cabling->links[0].link;
+
+    probed = (struct mesh_doctor_bandwidth){
+        .near = link->lanes[0],
+        .far = link->lanes[1],
+        .node = "n2",
+        .port = 18519,
+        .reason = "a reason",
+        .link_mbps = 100000,
+        .result = {.reached = true,
+                   .out_mbps = 80000,
+                   .in_mbps = 76000,
+                   .mtu = 4096},
+    };
+    doctor.probe = true;
+    doctor.bandwidth = &probed;
+    doctor.bandwidth_count = 1;
+    return &probed;
+}
+
+static void test_bandwidth(void **state)
+{
+    struct mesh_doctor_bandwidth *probed = probe_make();
+
+    (void)state;
+    judge();
+    assert_int_equal(findings.count, 0);
+    assert_int_equal(verdicts[index_of("BANDWIDTH_LOW")], MESH_DOCTOR_PASSED);
+    /* The slower direction counts, against the smaller limit. */
+    probed->result.in_mbps = 74000;
+    finds("BANDWIDTH_LOW", MESH_SEVERITY_WARNING, "to n2");
+    assert_non_null(strstr(findings.list[0].text, "the link can do"));
+    probed->pcie_mbps = 63000;
+    judge();
+    assert_int_equal(findings.count, 0);
+    probed->result.out_mbps = 40000;
+    finds("BANDWIDTH_LOW", MESH_SEVERITY_WARNING, "to n2");
+    assert_non_null(strstr(findings.list[0].text, "PCIe can do"));
+    /* Where nothing is known nothing is said. */
+    probed->pcie_mbps = probed->link_mbps = 0;
+    judge();
+    assert_int_equal(findings.count, 0);
+    doctor.probe = false;
+    judge();
+    assert_int_equal(verdicts[index_of("BANDWIDTH_LOW")],
+                     MESH_DOCTOR_NOT_ASKED);
+}
+
+static void test_bandwidth_failures(void **state)
+{
+    struct mesh_doctor_bandwidth *probed = probe_make();
+
+    (void)state;
+    probed->result.out_mbps = probed->result.in_mbps = 0;
+    probed->error = -EPROTONOSUPPORT;
+    finds("BANDWIDTH_UNSUPPORTED", MESH_SEVERITY_WARNING, "to n2");
+    probed->error = -EAGAIN;
+    finds("BANDWIDTH_BUSY", MESH_SEVERITY_WARNING, "to n2");
+    probed->error = -ETIMEDOUT;
+    finds("BANDWIDTH_FAILED", MESH_SEVERITY_RED, "to n2");
+    assert_non_null(strstr(findings.list[0].text, "a reason"));
+    probed->result.reached = false;
+    finds("BANDWIDTH_FAILED", MESH_SEVERITY_WARNING, "to n2");
+    assert_non_null(strstr(findings.list[0].fix, "port 18519"));
+    probed->error = -EKEYREJECTED;
+    finds("BANDWIDTH_FAILED", MESH_SEVERITY_WARNING, "to n2");
+    assert_non_null(strstr(findings.list[0].fix, "MESH_MESHD_KEY_FILE"));
+    /* What the cables are is to be known first. */
+    doctor.map.error = -ENOENT;
+    judge();
+    assert_int_equal(verdicts[index_of("BANDWIDTH_FAILED")],
+                     MESH_DOCTOR_LEFT_OUT);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -498,6 +576,8 @@ int main(void)
         TEST(test_software),
         TEST(test_settings),
         TEST(test_cluster),
+        TEST(test_bandwidth),
+        TEST(test_bandwidth_failures),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
