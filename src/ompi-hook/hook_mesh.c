@@ -39,8 +39,7 @@
 #include "ompi/constants.h"
 #include "ompi/mca/hook/base/base.h"
 #include "ompi/mca/hook/hook.h"
-#include "ompi/mca/osc/base/base.h"
-#include "ompi/mca/pml/base/base.h"
+#include "opal/mca/base/mca_base_framework.h"
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/util/output.h"
 
@@ -51,6 +50,9 @@
 
 #define HOOK_MESH_TRANSPORT "mesh_rc"
 #define HOOK_MESH_SONAME    "libuct_mesh.so.0"
+
+/* Declared here, since their own headers want those of other projects. */
+extern mca_base_framework_t ompi_pml_base_framework, ompi_osc_base_framework;
 
 /* opal_output_verbose() is a function in Open MPI 4 only. */
 #define hook_mesh_verbose(level, ...)                                     \

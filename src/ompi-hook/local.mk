@@ -3,10 +3,18 @@
 # mca_hook_mesh_component in it.
 ompicomponent_LTLIBRARIES = mca_hook_mesh.la
 
-mca_hook_mesh_la_SOURCES = src/ompi-hook/hook_mesh.c
+# What Debian's Open MPI 5 lacks; last, so that its own headers come first.
+ompi5_dir = src/ompi-hook/ompi5
+ompi5_headers = $(ompi5_dir)/opal/mca/threads/pthreads
+
+mca_hook_mesh_la_SOURCES = src/ompi-hook/hook_mesh.c \
+	$(ompi5_headers)/threads_pthreads_mutex.h \
+	$(ompi5_headers)/threads_pthreads_threads.h \
+	$(ompi5_headers)/threads_pthreads_tsd.h
 # No configuration header: Open MPI's headers bring their own PACKAGE_NAME.
 # isystem: its inline functions are not held to this project's warnings.
 mca_hook_mesh_la_CPPFLAGS = -D_GNU_SOURCE= $(OMPI_CFLAGS:-I%=-isystem%) \
+	-isystem $(top_srcdir)/$(ompi5_dir) \
 	-DMESH_UCX_MODULE_DIR='"$(ucxmoduledir)"'
 # Not linked with libopen-pal, whose version would tie it to one Open MPI.
 mca_hook_mesh_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version
