@@ -63,7 +63,7 @@ def say(**line):
     if dist.get_rank() == 0:
         print(json.dumps({
             "test": "checks", **line, "ranks": dist.get_world_size(),
-            "nccl": ".".join(map(str, torch.cuda.nccl.version())),
+            "nccl": bench.nccl_version(),
             "runtime_connect": os.environ.get("NCCL_RUNTIME_CONNECT", "")}),
               flush=True)
 

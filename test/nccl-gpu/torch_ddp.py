@@ -10,11 +10,17 @@ Environment as torchrun sets it.
 
 import json
 import os
+import pathlib
 import sys
 
-import torch
-import torch.distributed as dist
-from torch import nn
+sys.path.insert(0, os.fspath(pathlib.Path(__file__).resolve().parents[1] /
+                             "bench"))
+
+import torch  # noqa: E402
+import torch.distributed as dist  # noqa: E402
+from torch import nn  # noqa: E402
+
+import nccl_collectives as bench  # noqa: E402
 
 STEPS = 30
 BATCH = 64
@@ -70,7 +76,7 @@ def main():
     if rank == 0:
         print(json.dumps({
             "test": "ddp", "ranks": ranks, "steps": STEPS,
-            "nccl": ".".join(map(str, torch.cuda.nccl.version())),
+            "nccl": bench.nccl_version(),
             "first_loss": together[0], "last_loss": together[-1],
             "single_process_last_loss": alone[-1],
             "worst_relative_difference": worst}), flush=True)
