@@ -25,6 +25,9 @@ AGENT = {
     "OMPI_MCA_plm_rsh_agent": "/run/mesh-lab/rsh",
     "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
     "OMPI_MCA_oob_tcp_if_include": "eth0",
+    "PRTE_MCA_plm_ssh_agent": "/run/mesh-lab/rsh",
+    "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
+    "PRTE_MCA_prte_if_include": "eth0",
 }
 
 
