@@ -18,6 +18,8 @@ from lab.topology import MGMT_NETDEV
 HOME = "/run/mesh-lab"
 SHELL_PORT = 99
 MESHD_LOG = f"{HOME}/meshd.log"
+# What a sanitizer says of a program goes to a file that begins so.
+REPORTS = f"{HOME}/sanitizer"
 STAGE = re.compile(r"^mesh-lab: (.*?)\r?$", re.MULTILINE)
 
 # Lower files come from the host by 9p and are read-only; what a node writes

@@ -30,9 +30,11 @@ STOPPED = ("T", "t")
 # leaks and races of others are their own affair, and the hooks that Open MPI
 # and UCX put into the C library don't go with the thread sanitizer's.
 SANITIZERS = {
-    "libasan": {"ASAN_OPTIONS": "detect_leaks=0",
-                "UBSAN_OPTIONS": "print_stacktrace=1"},
-    "libtsan": {"TSAN_OPTIONS": "ignore_noninstrumented_modules=1",
+    "libasan": {"ASAN_OPTIONS": f"detect_leaks=0:log_path={guest.REPORTS}",
+                "UBSAN_OPTIONS": "print_stacktrace=1:"
+                                 f"log_path={guest.REPORTS}"},
+    "libtsan": {"TSAN_OPTIONS": "ignore_noninstrumented_modules=1:"
+                                f"log_path={guest.REPORTS}",
                 "OMPI_MCA_memory": "^patcher", "UCX_MEM_EVENTS": "n"},
 }
 

@@ -7,7 +7,7 @@ import lab
 MIB = 1 << 20
 RNR = ("rcvd_rnr_err", "send_rnr_err", "retry_rnr_exceeded_err")
 # Soft-RoCE in an emulated machine does a few hundred of them in a second.
-QUICK = lab.FABRIC != "vm" and not lab.SANITIZED
+QUICK = not (lab.MACHINES or lab.SANITIZED)
 SMALL_MESSAGES = 1000000 if QUICK else 200000 if lab.SANITIZED else 20000
 THREAD_ROUNDS = 10 if QUICK else 2
 PROGRAM_S = 200
@@ -44,6 +44,7 @@ def sizes_several_ranks_per_node(net):
     _run(net, "sweep", MIB // 8, 8, hosts=net.nodes()[:2], slots=2)
 
 
+@lab.long
 def sizes_with_shared_memory(net):
     """sm within the node, mesh_rc to the other one."""
     _run(net, "sweep", MIB // 8, 8, hosts=net.nodes()[:2], slots=2,
@@ -101,6 +102,7 @@ def memory_flat(net):
     _run(net, "many", SMALL_MESSAGES, hosts=net.nodes()[:2])
 
 
+@lab.long
 def same_host_off(net):
     """Ranks of one node: a clear end without another transport, else sm."""
     host = net.nodes()[:1]

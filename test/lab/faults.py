@@ -223,6 +223,7 @@ def rank_stops(net):
     Stopped.since = time.monotonic()
 
 
+@lab.long
 def rank_goes_on_after_two_minutes(net):
     """Nothing has happened meanwhile: no word, right data."""
     lab.check(Stopped.since, "no rank was stopped")

@@ -43,12 +43,12 @@ FABRIC = os.environ.get("MESH_LAB_FABRIC") or "vm"
 # Directories besides the build, which the nodes may write to.
 SHARES = []
 VERBOSE = bool(os.environ.get("MESH_LAB_VERBOSE"))
-# Emulated machines are slow: what namespaces have shown already is run on them
-# only when asked for.
-THOROUGH = FABRIC != "vm" or bool(os.environ.get("MESH_LAB_LONG"))
-# So is what a sanitizer watches.
 SANITIZED = (BUILD / "Makefile").exists() and \
     "-fsanitize" in (BUILD / "Makefile").read_text()
+# Emulated machines are slow, and so is what a sanitizer watches: what
+# namespaces have shown already is run there only when asked for.
+MACHINES = FABRIC == "vm"
+THOROUGH = not (MACHINES or SANITIZED) or bool(os.environ.get("MESH_LAB_LONG"))
 
 BOOT_S = 300
 COMMAND_S = 60
@@ -60,6 +60,7 @@ CLOCK_SKEW_S = 15
 STACK = re.compile(r"\] \[ ?\d+\] /")
 UNSHOWN = ("mesh-lab status", "mesh-lab counters")
 BUSYBOX = "/run/mesh-lab/busybox"
+SANITIZER_REPORTS = "/run/mesh-lab/sanitizer.*"
 EXIT_SKIP = 77
 PR_SET_PDEATHSIG = 1
 # Tests that want meshd say so.
@@ -428,6 +429,17 @@ def _note_clocks(lab):
             note(f"the clock of {node} is {ahead:.0f} s ahead of this host's")
 
 
+def _sanitizer_reports(lab):
+    """What a sanitizer has said of any program of any node since the last
+    time."""
+    if not SANITIZED:
+        return ""
+    return "".join(
+        lab.exec(node, "sh", "-c", f"cat {SANITIZER_REPORTS}; "
+                 f"rm -f {SANITIZER_REPORTS}", deadline=10).out
+        for node in lab.nodes())
+
+
 def _run_one(name, function, lab):
     """(verdict, reason) of one test; what it printed is shown."""
     started = time.monotonic()
@@ -444,6 +456,10 @@ def _run_one(name, function, lab):
         verdict = "FAIL", f"{type(error).__name__}: {error}"
         _show(traceback.format_exc())
     note(f"{name}: {time.monotonic() - started:.0f} s")
+    reports = _sanitizer_reports(lab)
+    if reports:
+        _show(reports)
+        return "REPORT", reports.strip().splitlines()[0]
     if verdict[0] == "FAIL":
         _note_clocks(lab)
     return verdict
@@ -459,6 +475,8 @@ def _try_once(report, topology, tests, last):
                 if word == "FAIL" and not last:
                     note(f"{name} failed: {_one_line(reason)}")
                     failed.append((name, function))
+                elif word == "REPORT":  # no second try makes up for it
+                    report.verdict("FAIL", name, reason)
                 elif word == "PASS" and last:
                     report.verdict(word, name, "at the second try")
                 else:
@@ -500,8 +518,15 @@ def _named(groups):
         short = topology.rpartition("#")[2]
         result.append((topology, [
             (f"{stem} {short}/{function.__name__}", function)
-            for function in functions]))
+            for function in functions
+            if THOROUGH or not getattr(function, "is_long", False)]))
     return result
+
+
+def long(test):
+    """Marks a test that is run only where all are."""
+    test.is_long = True
+    return test
 
 
 def _wanted(name, words):
@@ -529,7 +554,8 @@ def main(groups):
             for topology, tests in _named(groups) if words != ["--list"]]
     if words == ["--list"]:
         for _, tests in _named(groups):
-            print("\n".join(name.partition(" ")[2] for name, _ in tests))
+            for name, _ in tests:
+                print(name.partition(" ")[2])
         return
     if not any(tests for _, tests in todo):
         sys.exit(f"no test is named {' or '.join(words)}")

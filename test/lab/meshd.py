@@ -43,7 +43,7 @@ class Map:
 
 def _change_s():
     busy = os.getloadavg()[0] / os.cpu_count() > BUSY
-    return SLOW_CHANGE_S if busy or lab.FABRIC == "vm" else CHANGE_S
+    return SLOW_CHANGE_S if busy or lab.MACHINES else CHANGE_S
 
 
 def link(node, netdev, other, other_netdev):

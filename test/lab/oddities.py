@@ -110,6 +110,7 @@ def docker_comes_first(net):
               result.text)
 
 
+@lab.long
 def stock_rc_fails(net):
     """The same ring without mesh_rc: UCX's own rc does not come up."""
     result = net.mpirun("pairs", "-M", "65536", tls="rc,self", stock=True,

@@ -21,7 +21,7 @@ STOP_S = 15
 # Time for a new cable to be found.
 ADD_S = 5
 # Emulated machines do a few hundred messages in a second.
-MESSAGES = 3000 if lab.FABRIC == "vm" else 100000
+MESSAGES = 3000 if lab.MACHINES else 100000
 # Of what both relays of a diagonal carry, the least that each one does.
 SHARE = 0.25
 

@@ -159,7 +159,7 @@ def no_meshd(net):
 PLANS = ("P01", "P02", "P05", "P06", "P08", "P09", "P11", "one-prefix",
          "two-rings", "twins-one-net", "reused", "noise", "names",
          "idle-twins", "switch", "ring4-lies")
-BUILTIN = ("line6", "ring8", "mesh4", "ring64")
+BUILTIN = ("line6", "ring8", "mesh4")
 # Machines take long to boot, and 64 of them are too many.
 ON_MACHINES = ("P02", "P05", "P11", "names")
 
@@ -167,15 +167,18 @@ ON_MACHINES = ("P02", "P05", "P11", "names")
 def _groups():
     both = [every_pair, every_pair_link_local]
     if not lab.THOROUGH:
-        return [(f"{FILE}#odd", [every_command]), (f"{FILE}#P11", both)]
-    if lab.FABRIC == "vm":
+        return [(f"{FILE}#odd", [every_command]), (f"{FILE}#P11", both),
+                *([(f"{FILE}#P05", both), ("ring8", [every_pair])]
+                  if lab.SANITIZED else [])]
+    if lab.MACHINES:
         names = [f"{FILE}#{plan}" for plan in ON_MACHINES]
     else:
         names = [f"{FILE}#{plan}" for plan in PLANS] + list(BUILTIN)
     return ([("pair", [no_meshd]), (f"{FILE}#odd", [every_command]),
              (f"{FILE}#routed", [every_pair, kernel_routes,
                                  every_pair_link_local])]
-            + [(name, both) for name in names])
+            + [(name, both) for name in names]
+            + [("ring64", [every_pair_link_local])] * (not lab.MACHINES))
 
 
 if __name__ == "__main__":
