@@ -14,6 +14,8 @@ libnccl_net_mesh_la_SOURCES = \
 	src/nccl-net/nccl_exchange.h \
 	src/nccl-net/nccl_fabric.c \
 	src/nccl-net/nccl_fabric.h \
+	src/nccl-net/nccl_gpu.c \
+	src/nccl-net/nccl_gpu.h \
 	src/nccl-net/nccl_handle.c \
 	src/nccl-net/nccl_handle.h \
 	src/nccl-net/nccl_helper.c \

@@ -37,7 +37,8 @@ enum mesh_nccl_log_level {
 #define MESH_NCCL_LOG_ALL      (~0ul)
 #define MESH_NCCL_LOG_INIT_NET 0x11ul
 
-/* Bits of ptr_support and the type of a registration. */
+/* The type of a registration is HOST or CUDA; bits of ptr_support. With DMABUF
+ * and no CUDA there, memory of a GPU comes to reg_dmabuf() alone. */
 enum mesh_nccl_ptr {
     MESH_NCCL_PTR_HOST = 1,
     MESH_NCCL_PTR_CUDA = 2,

@@ -63,6 +63,7 @@ struct mesh_nccl_stripe {
     uint32_t lkey;
     uint32_t rkey;
     uint32_t imm;
+    bool gpu; /* the data is in a GPU */
 };
 
 struct mesh_nccl_rail {

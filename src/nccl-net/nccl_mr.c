@@ -36,17 +36,32 @@ void mesh_nccl_mr_cache_cleanup(struct mesh_nccl_mr_cache *cache)
     pthread_mutex_destroy(&cache->lock);
 }
 
+static struct ibv_mr *register_quietly(struct ibv_pd *pd,
+                                       const struct mesh_nccl_region *region)
+{
+    if (region->dmabuf_fd >= 0)
+        return ibv_reg_dmabuf_mr(pd, region->dmabuf_offset, region->size,
+                                 (uintptr_t)region->data, region->dmabuf_fd,
+                                 ACCESS);
+    return ibv_reg_mr(pd, region->data, region->size, ACCESS);
+}
+
+int mesh_nccl_mr_try(struct ibv_pd *pd, const struct mesh_nccl_region *region)
+{
+    struct ibv_mr *mr = register_quietly(pd, region);
+
+    if (mr == NULL)
+        return errno != 0 ? -errno : -EIO;
+    ibv_dereg_mr(mr);
+    return 0;
+}
+
 static int register_on(struct ibv_pd *pd, const struct mesh_nccl_region *region,
                        struct ibv_mr **mr_p)
 {
     const char *hint = "";
 
-    if (region->dmabuf_fd >= 0)
-        *mr_p = ibv_reg_dmabuf_mr(pd, region->dmabuf_offset, region->size,
-                                  (uintptr_t)region->data, region->dmabuf_fd,
-                                  ACCESS);
-    else
-        *mr_p = ibv_reg_mr(pd, region->data, region->size, ACCESS);
+    *mr_p = register_quietly(pd, region);
     if (*mr_p != NULL)
         return 0;
     if (errno == ENOMEM || errno == EAGAIN)
@@ -89,6 +104,7 @@ static struct mesh_nccl_mr *find_or_add(struct mesh_nccl_mr_cache *cache,
     if (mr == NULL)
         return NULL;
     mr->key = key;
+    mr->gpu = region->gpu;
     if (region->dmabuf_fd < 0) {
         HASH_ADD(hh, cache->table, key, sizeof(mr->key), mr);
         /* Without memory for the table it is not shared. */

@@ -31,6 +31,7 @@ struct mesh_nccl_mr {
     struct mesh_nccl_mr_key key;
     unsigned references;
     bool cached;                               /* in the table */
+    bool gpu;                                  /* of a GPU */
     struct ibv_mr *mrs[MESH_NCCL_MAX_DEVICES]; /* owned; NULL: not there */
 };
 
@@ -48,6 +49,8 @@ void mesh_nccl_mr_cache_cleanup(struct mesh_nccl_mr_cache *cache);
 int mesh_nccl_mr_get(struct mesh_nccl_mr_cache *cache,
                      const struct mesh_nccl_region *region, uint32_t devices,
                      struct mesh_nccl_mr **mr_p);
+/* Would it be registered there? 0 or -errno, not logged; nothing stays. */
+int mesh_nccl_mr_try(struct ibv_pd *pd, const struct mesh_nccl_region *region);
 void mesh_nccl_mr_put(struct mesh_nccl_mr_cache *cache,
                       struct mesh_nccl_mr *mr);
 

@@ -2,6 +2,7 @@
 #include "nccl_net.h"
 
 #include "nccl_fabric.h"
+#include "nccl_gpu.h"
 #include "nccl_log.h"
 #include "nccl_state.h"
 #include "nccl_transport.h"
@@ -149,6 +150,40 @@ int mesh_nccl_net_devices(int *count_p)
     return MESH_NCCL_SUCCESS;
 }
 
+static bool gpu_try(void)
+{
+    char reason[MESH_NCCL_GPU_REASON_LEN];
+    struct mesh_nccl_fabric *fabric;
+    bool fit;
+
+    if (!state.rdma || mesh_nccl_fabric_get(&fabric) != 0)
+        return false;
+    fit = mesh_nccl_gpu_try(fabric->mrs.pds, fabric->device_count, reason);
+    mesh_nccl_fabric_put(fabric);
+    if (fit)
+        mesh_info("memory of the GPU can be registered, by dma-buf");
+    else
+        mesh_info("NCCL copies through host memory: memory of the GPU is not "
+                  "registered, %s",
+                  reason);
+    return fit;
+}
+
+/* NCCL has chosen a GPU when it asks first; what it was told stays so. */
+static bool gpu_fit(void)
+{
+    static bool tried, fit; /* guarded by lock */
+    bool answer;
+
+    pthread_mutex_lock(&lock);
+    if (!tried)
+        fit = gpu_try();
+    tried = true;
+    answer = fit;
+    pthread_mutex_unlock(&lock);
+    return answer;
+}
+
 int mesh_nccl_net_properties(int dev, struct mesh_nccl_props_v12 *props_p)
 {
     static char name[] = "mesh0";
@@ -160,7 +195,8 @@ int mesh_nccl_net_properties(int dev, struct mesh_nccl_props_v12 *props_p)
     memset(props_p, 0, sizeof(*props_p));
     props_p->name = name;
     props_p->guid = state.node.id;
-    props_p->ptr_support = MESH_NCCL_PTR_HOST;
+    props_p->ptr_support =
+        MESH_NCCL_PTR_HOST | (gpu_fit() ? MESH_NCCL_PTR_DMABUF : 0);
     props_p->reg_is_global = 0;
     props_p->speed = state.rdma && speed > 0 ? (int)speed : 10000;
     props_p->latency = LATENCY_US;
@@ -262,14 +298,15 @@ int mesh_nccl_net_close_listener(void *listener)
 /* Memory --------------------------------------------------------------------
  */
 
-static int reg(void *comm, int type, const struct mesh_nccl_region *region,
-               void **mr_p)
+static int reg(void *comm, const struct mesh_nccl_region *region, void **mr_p)
 {
     struct mesh_nccl_object *object = comm;
 
     *mr_p = NULL;
-    if (type != MESH_NCCL_PTR_HOST) {
-        mesh_error("memory of type %d cannot be registered", type);
+    if (region->gpu &&
+        (region->dmabuf_fd < 0 || !object->transport->takes_gpu)) {
+        mesh_error("memory of a GPU can be registered by dma-buf and for RDMA "
+                   "alone; NCCL_NET_GDR_LEVEL=LOC does without");
         return result(-EINVAL);
     }
     return result(object->transport->reg(object, region, mr_p));
@@ -282,9 +319,10 @@ int mesh_nccl_net_reg(void *comm, void *data, size_t size, int type,
         .data = data,
         .size = size,
         .dmabuf_fd = -1,
+        .gpu = type != MESH_NCCL_PTR_HOST,
     };
 
-    return reg(comm, type, &region, mr_p);
+    return reg(comm, &region, mr_p);
 }
 
 int mesh_nccl_net_reg_dmabuf(void *comm, void *data, size_t size, int type,
@@ -295,9 +333,10 @@ int mesh_nccl_net_reg_dmabuf(void *comm, void *data, size_t size, int type,
         .size = size,
         .dmabuf_fd = fd,
         .dmabuf_offset = offset,
+        .gpu = type != MESH_NCCL_PTR_HOST,
     };
 
-    return reg(comm, type, &region, mr_p);
+    return reg(comm, &region, mr_p);
 }
 
 int mesh_nccl_net_dereg(void *comm, void *mr)
@@ -335,7 +374,8 @@ int mesh_nccl_net_irecv(void *comm, int count, void **data, const size_t *sizes,
     return result(ret);
 }
 
-/* What has come is in host memory, which needs no flush. */
+/* What has come needs no flush in host memory, nor in that of a GPU which
+ * mesh_nccl_gpu_try() finds fit. */
 int mesh_nccl_net_flush(void *comm, int count, void **data, int *sizes,
                         void **mrs, void **request_p)
 {

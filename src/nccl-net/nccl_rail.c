@@ -208,7 +208,8 @@ static void fill_direct(const struct mesh_nccl_rail *rail,
     wr->imm_data = htobe32(message->imm);
     wr->wr.rdma.remote_addr = message->remote;
     wr->wr.rdma.rkey = message->rkey;
-    if (message->len <= rail->max_inline)
+    /* The processor copies inline data, and cannot read a GPU's. */
+    if (message->len <= rail->max_inline && !message->gpu)
         wr->send_flags |= IBV_SEND_INLINE;
 }
 
@@ -282,6 +283,7 @@ void mesh_nccl_rail_pump(struct mesh_nccl_rail *rail)
             .remote = stripe->remote,
             .rkey = stripe->rkey,
             .last = len == stripe->left,
+            .gpu = stripe->gpu,
             .imm = stripe->imm,
             .request = stripe->request,
         };

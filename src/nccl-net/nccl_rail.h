@@ -26,6 +26,7 @@ struct mesh_nccl_message {
     uint64_t remote;
     uint32_t rkey;
     bool last;
+    bool gpu; /* the data is in a GPU */
     uint32_t imm;
     struct mesh_nccl_request *request; /* NULL: a post */
 };

@@ -315,6 +315,7 @@ const struct mesh_nccl_transport mesh_nccl_rdma = {
     .connect = rdma_connect,
     .accept = rdma_accept,
     .listener_close = rdma_listener_close,
+    .takes_gpu = true,
     .reg = rdma_reg,
     .dereg = rdma_dereg,
     .send = mesh_nccl_rdma_send,

@@ -105,6 +105,7 @@ static void add_stripe(struct mesh_nccl_request *request, unsigned index,
     stripe->rkey = le32toh(sending->desc->rkeys[index]);
     stripe->lkey =
         sending->mr != NULL ? sending->mr->mrs[rail->device]->lkey : 0;
+    stripe->gpu = sending->mr != NULL && sending->mr->gpu;
     stripe->imm =
         sending->imm | (sending->rails - 1) << 21 | (uint32_t)messages;
     request->pending += (unsigned)messages;

@@ -30,9 +30,11 @@ struct mesh_nccl_region {
     size_t size;
     int dmabuf_fd; /* -1: plain memory */
     uint64_t dmabuf_offset;
+    bool gpu; /* a GPU's, which the processor cannot read; a dma-buf */
 };
 
 struct mesh_nccl_transport {
+    bool takes_gpu; /* registers memory of GPUs */
     int (*listen)(uint8_t handle[MESH_NCCL_HANDLE_LEN],
                   struct mesh_nccl_object **listener_p);
     /* *comm_p NULL: not yet. */

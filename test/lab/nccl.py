@@ -13,6 +13,8 @@ import traffic
 
 RANK = os.fspath(lab.BUILD / "test" / "nccl-harness" / "rank")
 PLUGIN = os.fspath(lab.BUILD / ".libs" / "libnccl-net-mesh.so")
+GPU = os.fspath(lab.BUILD / "test" / "nccl-harness" / ".libs" /
+                "libcuda.so.1")
 MESHD = os.fspath(lab.BUILD / "src" / "meshd" / "meshd")
 ENV = {"MESH_MESHD": "auto", "MESH_MESHD_PATH": MESHD, "NCCL_MESH_DEBUG": "1"}
 # A call takes as long as it takes where the processors are emulated.
@@ -71,6 +73,14 @@ def every_table(net):
 def every_pair(net):
     """All ranks with each other, over relays where no cable joins them."""
     _run(net, "--messages", 40, "--max-size", MIB // 2)
+
+
+def gpu_memory(net):
+    """The same from and to memory that the processor cannot touch."""
+    for result in _run(net, "--gpu", GPU, "--messages", 40, "--max-size",
+                       MIB // 2):
+        lab.check(result.lines("right, memory of the GPU"),
+                  "the GPU's memory was not used", result.text)
 
 
 def few_messages(net):
@@ -234,9 +244,10 @@ NAMESPACES = [
     ("pair", [every_table, several_comms, without_meshd, over_tcp,
               stopped_rank, stopped_too_long, pulled_cable]),
     ("ring3", [every_pair, coming_and_going, killed_rank]),
-    ("ring4", [no_way, every_pair, several_comms, both_ways, killed_relays]),
-    ("line4", [every_pair]),
-    ("topologies.json#P01", [both_rails]),
+    ("ring4", [no_way, every_pair, gpu_memory, several_comms, both_ways,
+               killed_relays]),
+    ("line4", [every_pair, gpu_memory]),
+    ("topologies.json#P01", [both_rails, gpu_memory]),
     ("topologies.json#P02", [both_rails]),
 ]
 SANITIZED = [

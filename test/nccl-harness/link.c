@@ -84,12 +84,10 @@ void link_create(struct link *link, struct net *net, void *comm, bool sender,
     link->sender = sender;
     link->plan = *plan;
     link->stride = (plan->max_size + 4096) & ~(size_t)4095;
-    link->memory =
-        aligned_alloc(4096, link->stride * plan->depth * plan->max_group);
-    if (link->memory == NULL)
-        fail("no memory");
-    net_reg(net, comm, link->memory,
-            link->stride * plan->depth * plan->max_group, &link->mr);
+    memory_create(&link->memory, link->stride * plan->depth * plan->max_group,
+                  plan->gpu);
+    net_reg(net, comm, link->memory.address, link->memory.size,
+            memory_export(&link->memory), &link->mr);
     for (unsigned i = 0; i < plan->messages; i++)
         link->total += sender ? group_size(plan, i) : 1;
 }
@@ -98,7 +96,7 @@ void link_destroy(struct link *link)
 {
     net_dereg(link->net, link->comm, link->mr);
     net_close_comm(link->net, link->comm, link->sender);
-    free(link->memory);
+    memory_destroy(&link->memory);
 }
 
 bool link_done(const struct link *link)
@@ -106,12 +104,22 @@ bool link_done(const struct link *link)
     return link->finished == link->total;
 }
 
-static uint8_t *buffer(struct link *link, unsigned group, unsigned i)
+static size_t offset(const struct link *link, unsigned group, unsigned i)
 {
     const struct link_plan *plan = &link->plan;
 
-    return link->memory +
-           (group % plan->depth * plan->max_group + i) * link->stride;
+    return (group % plan->depth * plan->max_group + i) * link->stride;
+}
+
+/* What the plugin gets, and where the harness sees it. */
+static uint8_t *buffer(struct link *link, unsigned group, unsigned i)
+{
+    return link->memory.address + offset(link, group, i);
+}
+
+static uint8_t *view(struct link *link, unsigned group, unsigned i)
+{
+    return link->memory.view + offset(link, group, i);
 }
 
 /* Sending -------------------------------------------------------------------
@@ -126,7 +134,8 @@ static int start_send(struct link *link, struct link_request *slot)
     uint8_t *data = buffer(link, link->group, i);
     int result;
 
-    fill(data, size, pattern(&link->plan, link->group, i));
+    fill(view(link, link->group, i), size,
+         pattern(&link->plan, link->group, i));
     result = net_isend(link->net, link->comm, data, size, TAG_BASE + (int)i,
                        link->mr, &slot->request);
     if (result != MESH_NCCL_SUCCESS || slot->request == NULL)
@@ -175,7 +184,8 @@ static int start_recv(struct link *link, struct link_request *slot)
         sizes[i] = post_size(&link->plan, link->group, i);
         tags[i] = TAG_BASE + (int)i;
         mrs[i] = link->mr;
-        memset(data[i], 0xee, message_size(&link->plan, link->group, i));
+        memset(view(link, link->group, i), 0xee,
+               message_size(&link->plan, link->group, i));
     }
     slot->request = link->group % 3 == 1 ? MESH_NCCL_OPTIONAL : (void *)2;
     result = net_irecv(link->net, link->comm, (int)count, data, sizes, tags,
@@ -204,7 +214,7 @@ static int finish_recv(struct link *link, struct link_request *slot)
         if (ask && (size_t)sizes[i] != expected)
             fail("a receive from rank %u has %d bytes, not %zu", link->peer,
                  sizes[i], expected);
-        check_data(buffer(link, slot->first, i), expected,
+        check_data(view(link, slot->first, i), expected,
                    pattern(&link->plan, slot->first, i), link, slot->first);
         link->bytes += expected;
     }

@@ -8,6 +8,7 @@
 #ifndef HARNESS_LINK_H
 #define HARNESS_LINK_H
 
+#include "memory.h"
 #include "net.h"
 
 #include <stdint.h>
@@ -20,6 +21,7 @@ struct link_plan {
     unsigned max_group; /* receives in one request */
     unsigned depth;     /* groups under way, up to LINK_DEPTH */
     uint64_t seed;      /* the same at both ends */
+    bool gpu;           /* the buffers are in a GPU */
 };
 
 struct link_request {
@@ -34,7 +36,7 @@ struct link {
     unsigned peer;
     void *comm;
     struct link_plan plan;
-    uint8_t *memory; /* LINK_DEPTH groups of buffers */
+    struct memory memory; /* LINK_DEPTH groups of buffers */
     size_t stride;
     void *mr;
     unsigned started;  /* messages; a receiver counts groups */

@@ -4,6 +4,8 @@ check_PROGRAMS += test/nccl-harness/rank
 test_nccl_harness_rank_SOURCES = \
 	test/nccl-harness/link.c \
 	test/nccl-harness/link.h \
+	test/nccl-harness/memory.c \
+	test/nccl-harness/memory.h \
 	test/nccl-harness/net.c \
 	test/nccl-harness/net.h \
 	test/nccl-harness/options.c \
@@ -11,11 +13,21 @@ test_nccl_harness_rank_SOURCES = \
 	test/nccl-harness/rank.c \
 	test/nccl-harness/side.c \
 	test/nccl-harness/side.h \
+	test/nccl-harness/softcuda.h \
 	test/nccl-harness/watch.c \
 	test/nccl-harness/watch.h
 # The plugin shall find the functions of watch.c.
 test_nccl_harness_rank_LDFLAGS = $(AM_LDFLAGS) -rdynamic
 test_nccl_harness_rank_LDADD = -ldl -lpthread
+# A GPU in software, under the name by which the plugin looks for CUDA.
+check_LTLIBRARIES += test/nccl-harness/libcuda.la
+test_nccl_harness_libcuda_la_SOURCES = \
+	test/nccl-harness/softcuda.c \
+	test/nccl-harness/softcuda.h
+test_nccl_harness_libcuda_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden
+test_nccl_harness_libcuda_la_LDFLAGS = $(AM_LDFLAGS) -version-info 1 \
+	-shared -rpath /nowhere
+test_nccl_harness_libcuda_la_LIBADD = -lpthread
 harness_tests = test/nccl-harness/test-harness
 TESTS += $(harness_tests)
 EXTRA_DIST += $(harness_tests) test/nccl-harness/run-ranks \

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define POISON ((void *)0x5a5a5a5a5a5aull)
 
@@ -187,10 +188,16 @@ int net_accept(struct net *net, void *listener, void **comm)
     return result;
 }
 
-void net_reg(struct net *net, void *comm, void *data, size_t size, void **mr)
+void net_reg(struct net *net, void *comm, void *data, size_t size, int fd,
+             void **mr)
 {
     *mr = POISON;
-    if (net->version == 7)
+    if (fd >= 0) {
+        check(TABLE(7)->reg_dmabuf(comm, data, size, MESH_NCCL_PTR_CUDA, 0, fd,
+                                   mr),
+              "regMrDmaBuf");
+        close(fd);
+    } else if (net->version == 7)
         check(TABLE(7)->reg(comm, data, (int)size, MESH_NCCL_PTR_HOST, mr),
               "regMr");
     else

@@ -32,7 +32,9 @@ void net_init(struct net *net, uint64_t comm_id);
 void net_finalize(struct net *net);
 void net_properties(struct net *net, struct mesh_nccl_props_v12 *props);
 void net_listen(struct net *net, void *handle, void **listener);
-void net_reg(struct net *net, void *comm, void *data, size_t size, void **mr);
+/* fd: a dma-buf of it, which is closed, or -1. */
+void net_reg(struct net *net, void *comm, void *data, size_t size, int fd,
+             void **mr);
 void net_dereg(struct net *net, void *comm, void *mr);
 void net_close_comm(struct net *net, void *comm, bool sender);
 void net_close_listen(struct net *net, void *listener);

@@ -26,6 +26,7 @@ static const struct {
     {"plugin", TEXT, &options.plugin},
     {"directory", TEXT, &options.directory},
     {"pairs", TEXT, &options.pairs},
+    {"gpu", TEXT, &options.gpu},
     {"table", NUMBER, &options.version},
     {"rank", NUMBER, &options.rank},
     {"ranks", NUMBER, &options.ranks},

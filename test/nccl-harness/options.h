@@ -2,7 +2,8 @@
 /*
  * options: what a rank is told on its command line.
  *
- * Threads: parsed on one before there are others, read only after that.
+ * Threads: parsed, and plan.gpu set, on one before there are others; read only
+ * after that.
  */
 #ifndef HARNESS_OPTIONS_H
 #define HARNESS_OPTIONS_H
@@ -13,6 +14,7 @@ struct options {
     const char *plugin;
     const char *directory;
     const char *pairs; /* "0-1,1-2"; NULL: all */
+    const char *gpu;   /* CUDA's driver library; NULL: none */
     int version;
     unsigned rank, ranks;
     unsigned comms; /* communicators at the same time */

@@ -259,7 +259,7 @@ static void register_meanwhile(struct session *session, void *shared)
     while (!atomic_load(&session->over)) {
         for (unsigned i = 0; i < session->link_count; i++)
             net_reg(session->net, session->links[i].comm, shared, SHARED_LEN,
-                    &mrs[i]);
+                    -1, &mrs[i]);
         for (unsigned i = 0; i < session->link_count; i++)
             net_dereg(session->net, session->links[i].comm, mrs[i]);
         usleep(1000);
@@ -360,6 +360,10 @@ static void check_properties(struct net *net)
         (props.ptr_support & MESH_NCCL_PTR_HOST) == 0 ||
         props.max_p2p_bytes == 0 || props.max_p2p_bytes > (size_t)1 << 40)
         fail("the properties make no sense");
+    /* As NCCL does: a GPU's memory only where it is wanted. */
+    options.plan.gpu = (props.ptr_support & MESH_NCCL_PTR_DMABUF) != 0;
+    if (options.plan.gpu && options.gpu == NULL)
+        fail("memory of a GPU is wanted where there is none");
 }
 
 static void run_cycle(unsigned cycle)
@@ -408,6 +412,8 @@ int main(int argc, char **argv)
 
     setvbuf(stdout, NULL, _IOLBF, 0);
     options_parse(argc, argv);
+    if (options.gpu != NULL)
+        memory_gpu_open(options.gpu);
     watch_init();
     side_init(options.directory);
     start_run_time();
@@ -421,6 +427,7 @@ int main(int argc, char **argv)
             side_barrier(name, options.rank, options.ranks);
     }
     watch_report((int)options.rank);
-    printf("rank %u: table v%d right\n", options.rank, options.version);
+    printf("rank %u: table v%d right, memory of the %s\n", options.rank,
+           options.version, options.plan.gpu ? "GPU" : "host");
     return 0;
 }
