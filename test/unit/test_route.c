@@ -151,6 +151,7 @@ static void rails_reverse(const char *rails, char text[64])
 {
     char words[8][8], word[8];
     unsigned count = 0;
+    size_t len = 0;
 
     for (const char *at = rails; *at != '\0'; at += at[5] == ' ' ? 6 : 5) {
         snprintf(word, sizeof(word), "%.2s-%.2s", at + 3, at);
@@ -164,8 +165,9 @@ static void rails_reverse(const char *rails, char text[64])
         }
     }
     text[0] = '\0';
-    for (unsigned i = 0; i < count; i++)
-        sprintf(text + strlen(text), "%s%s", i > 0 ? " " : "", words[i]);
+    for (unsigned i = 0; i < count && len < 64; i++)
+        len += (size_t)snprintf(text + len, 64 - len, "%s%.5s",
+                                i > 0 ? " " : "", words[i]);
 }
 
 static int by_value(const void *a, const void *b)
