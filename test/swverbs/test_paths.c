@@ -16,6 +16,20 @@
 
 #include <cmocka.h>
 
+#if defined(__has_feature)
+#define HAS_FEATURE(x) __has_feature(x)
+#else
+#define HAS_FEATURE(x) 0
+#endif
+
+/* A sanitizer has these calls in its hands first, and reads the path. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+    HAS_FEATURE(address_sanitizer) || HAS_FEATURE(thread_sanitizer)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
+
 /* No path, in a way that a compiler does not see. */
 static const char *volatile no_path;
 
@@ -26,6 +40,10 @@ static void no_path_is_an_error(void **state)
     char text[16];
 
     (void)state;
+    if (SANITIZED) {
+        print_message("a sanitizer reads the path itself\n");
+        skip();
+    }
     assert_int_equal(open(no_path, O_RDONLY), -1);
     assert_int_equal(errno, EFAULT);
     assert_int_equal(open64(no_path, O_RDONLY), -1);
