@@ -106,8 +106,13 @@ static void state_set(struct mesh_neighbour *peer,
     peer->since_ns = now_ns;
     if (state == MESH_NEIGHBOUR_LOST)
         peer->reached = false;
-    if (state == MESH_NEIGHBOUR_LINKED && !peer->reached)
+    /* Who does not hear us sends nothing to our address: what came before says
+     * nothing, and what comes has its time from now on. */
+    if (state == MESH_NEIGHBOUR_LINKED &&
+        (!peer->reached || peer->reached_ns <= now_ns)) {
+        peer->reached = false;
         peer->reached_ns = now_ns + patience(peer);
+    }
     if (state == MESH_NEIGHBOUR_LINKED)
         action_add(step, peer, MESH_NEIGHBOUR_LINK_UP, cause);
     else if (old == MESH_NEIGHBOUR_LINKED)
@@ -322,17 +327,17 @@ static uint64_t peer_time_step(struct mesh_neighbour *peer, uint64_t now_ns,
     if (peer->state == MESH_NEIGHBOUR_LOST &&
         now_ns - peer->since_ns >= LOST_KEEP_NS)
         state_set(peer, MESH_NEIGHBOUR_NONE, now_ns, 0, step);
-    if (peer->state == MESH_NEIGHBOUR_LINKED && now_ns >= peer->reached_ns) {
+    /* Only while others of its hellos come: else the link as a whole fails. */
+    if (peer->state == MESH_NEIGHBOUR_LINKED &&
+        peer->heard_ns >= peer->reached_ns) {
         peer->reached = false;
         peer->reached_ns = UINT64_MAX;
         action_add(step, peer, MESH_NEIGHBOUR_UNREACHED, 0);
     }
     switch (peer->state) {
     case MESH_NEIGHBOUR_HEARD:
-        return peer->silent_ns;
     case MESH_NEIGHBOUR_LINKED:
-        return peer->silent_ns < peer->reached_ns ? peer->silent_ns
-                                                  : peer->reached_ns;
+        return peer->silent_ns;
     case MESH_NEIGHBOUR_LOST:
         return peer->since_ns + LOST_KEEP_NS;
     case MESH_NEIGHBOUR_NONE:

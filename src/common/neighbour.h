@@ -13,7 +13,8 @@
  * Hellos go to a group, so that they prove the wire only.  RDMA goes to an
  * address, and where the other end's neighbour table leads to a wrong lane
  * (twins answer ARP for each other) it is lost.  So hellos also go to the
- * address of the lane: it is reached as long as they come in on it.
+ * address of the lane: it is reached as long as they come in on it, and is not
+ * once the group's have come for 3.5 intervals without them.
  *
  * A new instance of the other node starts over.  LOST entries stay until
  * their place is needed or a minute is over, so that old hellos are not taken
@@ -71,8 +72,8 @@ struct mesh_neighbour {
     uint64_t silent_ns;  /* when it counts as silent */
     uint64_t since_ns;   /* of the state */
     bool reached;        /* its hellos to the address of our lane come */
-    uint64_t reached_ns; /* when that counts as over or, where it has not
-                            begun, as missing; UINT64_MAX: was told */
+    uint64_t reached_ns; /* a group's hello from then on tells that it is over
+                            or has not begun; UINT64_MAX: was told */
     struct mesh_map_digest map;
 };
 

@@ -318,9 +318,8 @@ static void test_address(void **state)
         hear();
         assert_int_equal(step.action_count, 0);
     }
-    assert_true(step.next_ns == now + 50 * MS);
-    now += 50 * MS;
-    event(MESH_NEIGHBOUR_TICK);
+    now += 100 * MS;
+    hear();
     assert_action(MESH_NEIGHBOUR_UNREACHED, 0);
     assert_false(reached());
     assert_int_equal(peer_state(), MESH_NEIGHBOUR_LINKED);
@@ -340,9 +339,47 @@ static void test_address_never_reached(void **state)
         hear();
         assert_int_equal(step.action_count, 0);
     }
-    now += 50 * MS;
-    event(MESH_NEIGHBOUR_TICK);
+    now += 100 * MS;
+    hear();
     assert_action(MESH_NEIGHBOUR_UNREACHED, 0);
+}
+
+/* The last hellos to the address were lost before all others were: what fails
+ * is the link, not the way to the address. */
+static void test_address_before_silence(void **state)
+{
+    (void)state;
+    link_up();
+    event(MESH_NEIGHBOUR_ADDRESS);
+    now += 100 * MS;
+    hear();
+    now += 349 * MS;
+    event(MESH_NEIGHBOUR_TICK);
+    assert_int_equal(step.action_count, 0);
+    now += 1 * MS;
+    event(MESH_NEIGHBOUR_TICK);
+    assert_action(MESH_NEIGHBOUR_LINK_DOWN, MESH_NEIGHBOUR_SILENT);
+}
+
+/* While the other does not hear us, it sends nothing to our address. */
+static void test_address_after_one_way(void **state)
+{
+    (void)state;
+    link_up();
+    event(MESH_NEIGHBOUR_ADDRESS);
+    for (unsigned i = 0; i < 5; i++) {
+        now += 100 * MS;
+        hello.sequence++;
+        hello.heard_count = 0;
+        event(MESH_NEIGHBOUR_HELLO);
+    }
+    assert_int_equal(peer_state(), MESH_NEIGHBOUR_HEARD);
+    now += 100 * MS;
+    link_up();
+    assert_action(MESH_NEIGHBOUR_LINK_UP, 0);
+    assert_false(reached());
+    event(MESH_NEIGHBOUR_ADDRESS);
+    assert_action(MESH_NEIGHBOUR_REACHED, 0);
 }
 
 /* What is old, or of nobody, proves nothing; nor does a former run. */
@@ -438,6 +475,8 @@ int main(void)
         cmocka_unit_test_setup(test_changed, start),
         cmocka_unit_test_setup(test_address, start),
         cmocka_unit_test_setup(test_address_never_reached, start),
+        cmocka_unit_test_setup(test_address_before_silence, start),
+        cmocka_unit_test_setup(test_address_after_one_way, start),
         cmocka_unit_test_setup(test_address_of_others, start),
         cmocka_unit_test_setup(test_limit, start),
         cmocka_unit_test_setup(test_own_and_duplicate, start),
