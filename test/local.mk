@@ -6,6 +6,7 @@ unit_tests = \
 	test/unit/test_bandwidth_wire \
 	test/unit/test_cable \
 	test/unit/test_client_server \
+	test/unit/test_daemon_link \
 	test/unit/test_doctor \
 	test/unit/test_doctor_files \
 	test/unit/test_drawing \
@@ -101,6 +102,9 @@ test_unit_test_route_SOURCES = test/unit/test_route.c $(topo)
 
 # meshd, and the relay, which is a part of it.
 test_unit_test_client_server_LDADD = libmeshd.la $(LDADD)
+test_unit_test_daemon_link_LDADD = libmeshd.la $(LDADD)
+test_unit_test_daemon_link_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=clock_gettime
 test_unit_test_key_file_LDADD = libmeshd.la $(LDADD)
 test_unit_test_lane_socket_LDADD = libmeshd.la $(LDADD)
 test_unit_test_loop_LDADD = libmeshd.la $(LDADD)

@@ -48,15 +48,23 @@ bool mesh_daemon_link_is_one(const struct mesh_daemon_lane *lane,
     return false;
 }
 
+/* The neighbour sends hellos to the address of the lane. */
+static bool sends_to_address(const struct mesh_daemon_lane *lane,
+                             const struct mesh_neighbour *peer)
+{
+    struct mesh_addr local, remote;
+
+    return mesh_daemon_link_addresses(lane, peer, &local, &remote) &&
+           mesh_daemon_link_is_one(lane, peer);
+}
+
 static void reached_log(const struct mesh_daemon_lane *lane,
                         const struct mesh_neighbour *peer, bool reached)
 {
     struct mesh_addr local, remote;
     char addr[MESH_ADDR_TEXT_LEN];
 
-    if (!mesh_daemon_link_addresses(lane, peer, &local, &remote) ||
-        !mesh_daemon_link_is_one(lane, peer))
-        return;
+    (void)mesh_daemon_link_addresses(lane, peer, &local, &remote);
     mesh_addr_format(&local, addr);
     addr[strcspn(addr, "/")] = '\0';
     if (reached)
@@ -79,8 +87,13 @@ static void action_log(struct mesh_daemon_lane *lane,
         mesh_neighbour_find(&lane->table, action->node_id, action->lane);
     const char *node = peer != NULL ? peer->node_name : "?";
     const char *netdev = peer != NULL ? peer->lane.netdev : "?";
+    bool reached = action->type == MESH_NEIGHBOUR_REACHED;
     unsigned suppressed;
 
+    /* Before the limit, which else crosswise hearing of twins uses up. */
+    if ((reached || action->type == MESH_NEIGHBOUR_UNREACHED) &&
+        (peer == NULL || !sends_to_address(lane, peer)))
+        return;
     if (!mesh_log_limit_pass(&lane->link_limits[action->type], mesh_clock_ns(),
                              &suppressed))
         return;
@@ -97,8 +110,8 @@ static void action_log(struct mesh_daemon_lane *lane,
     else if (action->type == MESH_NEIGHBOUR_CHANGED)
         mesh_info("lane %s: node %s lane %s has changed",
                   mesh_daemon_lane_name(lane), node, netdev);
-    else if (peer != NULL)
-        reached_log(lane, peer, action->type == MESH_NEIGHBOUR_REACHED);
+    else
+        reached_log(lane, peer, reached);
 }
 
 enum mesh_neighbour_refusal
