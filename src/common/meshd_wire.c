@@ -7,6 +7,11 @@
 
 #define NAME "mesh/meshd"
 
+/* A process that runs while meshd is replaced is to be told so, and not to
+ * stumble over a record. */
+_Static_assert(MESH_MAP_WIRE_VERSION == 3 && MESH_MESHD_WIRE_VERSION == 3,
+               "records have changed: so has what clients get");
+
 static void opening_write(struct mesh_wire_writer *writer)
 {
     mesh_wire_write_u32(writer, MESH_MESHD_WIRE_MAGIC);
