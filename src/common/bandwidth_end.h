@@ -42,8 +42,8 @@ int mesh_bandwidth_end_connect(struct mesh_bandwidth_end *end,
 void mesh_bandwidth_end_close(struct mesh_bandwidth_end *end);
 
 /*
- * One probe at a time takes part in on a node, whichever end it is: two would
- * measure each other.  -EBUSY: there is one.  *fd_p holds the place until it is
+ * A node takes part in one probe at a time, as either end: two would measure
+ * each other.  -EBUSY: there is one.  *fd_p holds the place until it is
  * closed, be it by the process's end.
  */
 int mesh_bandwidth_lock(int *fd_p);

@@ -4,7 +4,7 @@
  *
  * Queue pairs to the meshd at the other end (see bandwidth_wire.h) are kept
  * busy with writes and reads for a while, over the one lane.  Every step has a
- * limit of time; at most MESH_BANDWIDTH_MAX_S pass in all.
+ * limit of time; at most 40 seconds pass in all.
  *
  * Threads: one at a time; it waits.
  */
@@ -13,8 +13,6 @@
 
 #include "bandwidth_wire.h"
 #include "lane_info.h"
-
-#define MESH_BANDWIDTH_MAX_S 40
 
 struct mesh_bandwidth_target {
     const struct mesh_lane_info *near, *far; /* borrowed */

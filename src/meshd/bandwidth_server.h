@@ -2,10 +2,10 @@
 /*
  * bandwidth_server: the far end of `meshctl doctor --bandwidth`.
  *
- * A neighbour that calls gets a queue pair and memory of two regions on the
+ * A neighbour that calls gets two queue pairs and memory of two regions on the
  * lane that it calls, and does the rest by itself (see bandwidth_wire.h).  One
- * probe at a time on a node, for so long at most as BANDWIDTH_SESSION_MS says;
- * all that it took is given back when the caller's channel ends.
+ * probe at a time on a node, for 30 seconds at most; all that it took is given
+ * back when the caller's channel ends.
  *
  * Threads: everything but the engine's own thread is hidden; all functions
  * are the owner's, and none waits for a probe but destroy.
