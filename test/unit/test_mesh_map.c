@@ -8,6 +8,7 @@
 #include "uct/mesh/mesh_reach.h"
 
 #include "clock.h"
+#include "log_capture.h"
 #include "meshd_client.h"
 #include "topo.h"
 
@@ -416,6 +417,46 @@ static void pulled_cable_turns_neighbours_to_relays(void **state)
     assert_int_equal(check_relays(0, 1), 1);
 }
 
+/* Of each link between the two, or of the first one, what the second sends to
+ * the address of the first does not come. */
+static void links_astray(unsigned a, unsigned b, bool all)
+{
+    struct mesh_map_record *record =
+        (struct mesh_map_record *)mesh_route_graph_record(graph,
+                                                          topo_node_id(a));
+    bool done = false;
+
+    for (unsigned i = 0; i < record->link_count && !done; i++) {
+        if (record->links[i].remote_node != topo_node_id(b))
+            continue;
+        record->links[i].flags = MESH_MAP_LINK_UNREACHED;
+        done = !all;
+    }
+    mesh_route_graph_destroy(graph);
+    assert_int_equal(
+        mesh_route_graph_create((const struct mesh_map_record *const *)records,
+                                record_count, &graph),
+        0);
+}
+
+static void astray_link_is_left_out_with_a_warning(void **state)
+{
+    (void)state;
+    log_capture_start();
+    topo_ring(&topo, 4, true);
+    graph_make(NULL, TOPO_NODES);
+    assert_int_equal(check_direct(0, 1), 2);
+    assert_int_equal(log_capture.count[MESH_LOG_WARN], 0);
+    links_astray(0, 1, false);
+    assert_int_equal(check_direct(0, 1), 1);
+    assert_int_equal(check_relays(0, 1), 0);
+    assert_int_equal(log_capture.count[MESH_LOG_WARN], 1); /* not for each */
+    assert_non_null(strstr(log_capture.last[MESH_LOG_WARN], "arp_ignore"));
+    links_astray(0, 1, true);
+    assert_int_equal(check_direct(0, 1), 0);
+    assert_true(check_relays(0, 1) > 0);
+}
+
 static void node_without_meshd_is_unknown(void **state)
 {
     struct uct_mesh_way way;
@@ -507,6 +548,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(diagonal_has_two_relay_devices, start,
                                         end),
         cmocka_unit_test_setup_teardown(pulled_cable_turns_neighbours_to_relays,
+                                        start, end),
+        cmocka_unit_test_setup_teardown(astray_link_is_left_out_with_a_warning,
                                         start, end),
         cmocka_unit_test_setup_teardown(node_without_meshd_is_unknown, start,
                                         end),
