@@ -1,13 +1,14 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Debian roots for the tests of the packages; to be sourced, with $suite,
+# Debian roots for the tests of the packages; to be sourced, with $suite, $top,
 # $cache (a directory that stays) and $work (one that goes) set.
 #
 # A root is a stack of layers, each a directory of $cache that overlayfs puts
 # over those below: "base" is what debootstrap makes, "build" adds what the
 # packages need to be built, "users" those programs that must go on working.
-# A layer is made once.  What a test writes to a root lies in $work.
+# A layer is made once.  What apt fetches lies in $archives of $cache, one for
+# each run that may go on at the same time.  What a test writes to a root lies in $work.
 #
 # To be used in a mount namespace of one's own: nothing is unmounted.
 # shellcheck disable=SC2154
@@ -19,18 +20,28 @@ mirror() {
         sed -n 's/|Debian|Packages$//p' | head -n 1
 }
 
+# The files of the tree ($top), as they are.
+list_source() {
+    if [ -e "$top/.git" ]; then
+        git -c safe.directory="$top" -C "$top" ls-files -co --exclude-standard
+    else
+        (cd "$top" && find . -type f -not -path './build*')
+    fi
+}
+
 # mount_root DIR UPPER LAYER...: the topmost layer first.
 mount_root() {
-    local dir=$1 upper=$2 lower='' layer
+    local dir=$1 upper=$2 lower='' layer kept
 
     shift 2
+    kept=$cache/${archives:-$suite-archives}
     for layer; do
         lower=$lower${lower:+:}$cache/$suite-$layer
     done
-    mkdir -p "$dir" "$upper" "$upper.work" "$cache/$suite-archives/partial"
+    mkdir -p "$dir" "$upper" "$upper.work" "$kept/partial"
     mount -t overlay -o "lowerdir=$lower,upperdir=$upper,workdir=$upper.work" \
         "$suite" "$dir" || return
-    mount --bind "$cache/$suite-archives" "$dir/var/cache/apt/archives"
+    mount --bind "$kept" "$dir/var/cache/apt/archives"
 }
 
 # in_root DIR COMMAND...: as on a machine of its own that was not booted.
