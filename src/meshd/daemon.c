@@ -113,7 +113,9 @@ static uint64_t settle_time(const struct mesh_daemon *daemon)
         const struct mesh_daemon_lane *lane = &daemon->lanes[i];
         uint64_t lane_due = lane->up_ns + SETTLE_INTERVALS * interval;
 
-        if (lane->up_ns != 0 && !mesh_daemon_link_any(lane) && lane_due > due)
+        if (mesh_daemon_link_any(lane))
+            lane_due = mesh_daemon_link_proof_due(lane);
+        if (lane->up_ns != 0 && lane_due > due)
             due = lane_due;
     }
     return due;

@@ -58,6 +58,21 @@ static bool sends_to_address(const struct mesh_daemon_lane *lane,
            mesh_daemon_link_is_one(lane, peer);
 }
 
+uint64_t mesh_daemon_link_proof_due(const struct mesh_daemon_lane *lane)
+{
+    uint64_t due = 0;
+
+    for (unsigned i = 0; i < MESH_NEIGHBOUR_MAX; i++) {
+        const struct mesh_neighbour *peer = &lane->table.peers[i];
+
+        if (peer->state == MESH_NEIGHBOUR_LINKED && !peer->reached &&
+            peer->reached_ns != UINT64_MAX && peer->reached_ns > due &&
+            sends_to_address(lane, peer))
+            due = peer->reached_ns;
+    }
+    return due;
+}
+
 static void reached_log(const struct mesh_daemon_lane *lane,
                         const struct mesh_neighbour *peer, bool reached)
 {

@@ -20,6 +20,10 @@ mesh_daemon_link_event(struct mesh_daemon_lane *lane,
 /* The lane has a proven neighbour. */
 bool mesh_daemon_link_any(const struct mesh_daemon_lane *lane);
 
+/* When it will be known of all links of the lane whether it is reached; 0: it
+ * is. */
+uint64_t mesh_daemon_link_proof_due(const struct mesh_daemon_lane *lane);
+
 /* It is in this node's record: no mere crosswise hearing of twins. */
 bool mesh_daemon_link_is_one(const struct mesh_daemon_lane *lane,
                              const struct mesh_neighbour *peer);

@@ -145,7 +145,8 @@ int mesh_lane_socket_send(const struct mesh_lane_socket *sock,
     struct sockaddr_storage group;
     socklen_t sa_len = address_make(sock, true, &group);
 
-    if (sendto(sock->fd, data, len, MSG_DONTROUTE,
+    /* To one as RDMA would go, which may take a route of the kernel. */
+    if (sendto(sock->fd, data, len, to != NULL ? 0 : MSG_DONTROUTE,
                (const struct sockaddr *)(to != NULL ? to : &group),
                sa_len) >= 0)
         return 0;

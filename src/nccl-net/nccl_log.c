@@ -50,6 +50,7 @@ static void log_write(void *arg, enum mesh_log_level level, const char *file,
 
 void mesh_nccl_log_set(mesh_nccl_log_t log, int debug)
 {
+    static bool sink_is_set;
     const char *nccl_debug = getenv("NCCL_DEBUG");
     struct mesh_log_sink sink = {
         .write = log_write,
@@ -59,5 +60,8 @@ void mesh_nccl_log_set(mesh_nccl_log_t log, int debug)
     atomic_store(&state.log, log);
     atomic_store(&state.debug, debug);
     atomic_store(&state.quiet, nccl_debug == NULL || nccl_debug[0] == '\0');
-    mesh_log_sink_set(&sink);
+    /* Helper threads of earlier communicators may be writing. */
+    if (!sink_is_set)
+        mesh_log_sink_set(&sink);
+    sink_is_set = true;
 }

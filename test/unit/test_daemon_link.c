@@ -106,6 +106,29 @@ static void hear_both(void)
     }
 }
 
+/* Who asks for the map waits for that, and no longer than the warning. */
+static void test_proof_is_due(void **state)
+{
+    struct mesh_daemon_lane *lane = &self->lanes[0];
+
+    (void)state;
+    assert_true(mesh_daemon_link_proof_due(lane) == 0);
+    hear_both();
+    assert_true(mesh_daemon_link_proof_due(lane) == now + 350 * MS);
+    mesh_daemon_link_event(lane, MESH_NEIGHBOUR_ADDRESS, &hellos[LINK]);
+    assert_true(mesh_daemon_link_proof_due(lane) == 0);
+}
+
+static void test_no_proof_is_due_once_told(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 5; i++) {
+        hear_both();
+        now += 100 * MS;
+    }
+    assert_true(mesh_daemon_link_proof_due(&self->lanes[0]) == 0);
+}
+
 /* Only the link's twin sends to the address; that the other one does not must
  * not keep the warning about it from being logged. */
 static void test_unreached_link_is_told(void **state)
@@ -125,6 +148,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_unreached_link_is_told, start,
+                                        stop),
+        cmocka_unit_test_setup_teardown(test_proof_is_due, start, stop),
+        cmocka_unit_test_setup_teardown(test_no_proof_is_due_once_told, start,
                                         stop),
     };
 
