@@ -457,6 +457,23 @@ static void astray_link_is_left_out_with_a_warning(void **state)
     assert_true(check_relays(0, 1) > 0);
 }
 
+/* Nothing else leads there: the answer is no, without asking the wire. */
+static void only_link_is_astray(void **state)
+{
+    struct uct_mesh_way way;
+
+    (void)state;
+    topo_line(&topo, 2);
+    graph_make(NULL, TOPO_NODES);
+    assert_int_equal(check_direct(0, 1), 1);
+    links_astray(0, 1, true);
+    for (unsigned i = 0; i < topo.lane_count; i++) {
+        if (topo.lanes[i].node == 1 && topo.lanes[i].wire == topo.lanes[0].wire)
+            assert_int_equal(ask(&topo.lanes[0], &topo.lanes[i], false, &way),
+                             UCT_MESH_MAP_NO);
+    }
+}
+
 static void node_without_meshd_is_unknown(void **state)
 {
     struct uct_mesh_way way;
@@ -551,6 +568,7 @@ int main(void)
                                         start, end),
         cmocka_unit_test_setup_teardown(astray_link_is_left_out_with_a_warning,
                                         start, end),
+        cmocka_unit_test_setup_teardown(only_link_is_astray, start, end),
         cmocka_unit_test_setup_teardown(node_without_meshd_is_unknown, start,
                                         end),
         cmocka_unit_test_setup_teardown(node_without_a_path_is_waited_for_once,

@@ -252,13 +252,14 @@ judge_direct(const struct ends *ends, struct uct_mesh_way *way_p, char *reason)
     uint8_t own = ends->lane->index, other = ends->remote_lane->index;
     unsigned count = find_paths(ends, paths);
 
-    if (count == 0) {
+    if (count == 0 && !is_astray(ends)) {
         /* A meshd that just went, or one that still looks around. */
         snprintf(reason, UCT_MESH_MAP_REASON_LEN,
                  "meshd knows no path to node %s", ends->peer->name);
         return UCT_MESH_MAP_UNKNOWN;
     }
-    if (paths[0].hops == 1 && is_rail(&paths[0].lanes[0], own, other) &&
+    if (count > 0 && paths[0].hops == 1 &&
+        is_rail(&paths[0].lanes[0], own, other) &&
         mesh_lane_info_pick(ends->lane, ends->remote_lane, &way_p->local,
                             &way_p->remote))
         return UCT_MESH_MAP_YES;
