@@ -18,7 +18,7 @@
 #define SETUP_MS    20000
 #define WARM_UP_MS  250
 #define MEASURE_MS  2000
-#define DRAIN_MS    10000 /* queue pairs give up before */
+#define DRAIN_MS    20000 /* queue pairs give up before, slow devices, too */
 #define MESSAGE_LEN MESH_BANDWIDTH_REGION_MIN
 #define POLL_BATCH  16
 
@@ -408,7 +408,10 @@ int mesh_bandwidth_probe(const struct mesh_bandwidth_target *target,
 
     error = mesh_bandwidth_lock(&lock_fd);
     if (error != 0) {
-        fail(error, "another probe runs on this node", text);
+        fail(error,
+             error == -EBUSY ? "another probe runs on this node"
+                             : "no lock on the probes of this node",
+             text);
         return error == -EBUSY ? -EAGAIN : error;
     }
     pthread_mutex_init(&probe.mutex, NULL);

@@ -75,9 +75,10 @@ static void link_read(const struct mesh_wire_key *key, const char *port,
         .far = link->far,
         .node = link->node,
         .node_id = far_node->node_id,
-        .port = (uint16_t)strtoul(port, NULL, 10),
     };
+    unsigned long number = strtoul(port, NULL, 10);
 
+    target.port = number <= UINT16_MAX ? (uint16_t)number : 0;
     link->port = target.port;
     if (target.port == 0) {
         link->error = -EPROTONOSUPPORT;
