@@ -18,6 +18,8 @@ TICK_S = 10.0
 STOP_S = 10.0
 CALL_S = 120
 SHOWN_LINES = 20
+FIRST = 8
+ERROR = re.compile(r"\b(ERROR|WARN|FATAL)\b")
 
 
 class Failed(Exception):
@@ -34,10 +36,15 @@ def say(text=""):
 
 
 def show(text, most=SHOWN_LINES, prefix="    "):
-    """Lines of a command's output, the last ones if there are many."""
+    """Lines of a command's output; if there are many, the last ones and before
+    them the first errors, which tell the cause."""
     lines = text.rstrip().splitlines()
+    errors = [line for line in lines[:-most] if ERROR.search(line)][:FIRST]
+    for line in errors:
+        print(prefix + line)
     if len(lines) > most:
-        print(f"{prefix}... ({len(lines) - most} lines left out)")
+        print(f"{prefix}... ({len(lines) - most - len(errors)} lines left "
+              "out)")
     for line in lines[-most:]:
         print(prefix + line)
     sys.stdout.flush()
