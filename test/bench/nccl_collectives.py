@@ -202,8 +202,8 @@ def report(case, result, output):
 
 def sizes(options):
     """From the smallest to the largest by the factor."""
-    size = options.min
-    while size <= options.max:
+    size = options.min_size
+    while size <= options.max_size:
         yield size
         size *= options.factor
 
@@ -212,9 +212,11 @@ def parse():
     """The command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    # No name may begin an option of torchrun's, which looks at these, too, and
+    # takes --max for --max-restarts.
     parser.add_argument("--collectives", default=",".join(COLLECTIVES))
-    parser.add_argument("--min", type=size_of, default="1K")
-    parser.add_argument("--max", type=size_of, default="1G")
+    parser.add_argument("--min-size", type=size_of, default="1K")
+    parser.add_argument("--max-size", type=size_of, default="1G")
     parser.add_argument("--factor", type=int, default=4)
     parser.add_argument("--iterations", type=int, default=20,
                         help="of one size at most")
