@@ -19,6 +19,7 @@ MPI_S = 300
 INSTALL_S = 300
 HPCC_S = 1200
 PERF_PORT = 13337
+STOOD_STILL = "retry counter exceeded"
 INSTALLED = ("ucx/libuct_mesh.so.0", "mca_hook_mesh.so", "sbin/meshd")
 # A lane that carries less than this part of a pair's bytes carries none.
 STRAY = 0.05
@@ -203,7 +204,16 @@ class Demo:
 
     def hpcc(self):
         """HPC Challenge to its end."""
-        text = self._counted("HPC Challenge", self._hpcc_output)
+        try:
+            text = self._counted("HPC Challenge", self._hpcc_output)
+        except Failed as error:
+            if STOOD_STILL not in error.output:
+                raise
+            show(error.output)
+            say("    An emulated machine stood still for longer than RDMA "
+                "tries again (4 s), as where")
+            say("    others use these processors, too: once more.")
+            text = self._counted("HPC Challenge", self._hpcc_output)
         verdict = hpcc.Verdict(text)
         if verdict.problems:
             raise Failed("; ".join(verdict.problems[:3]), text)
