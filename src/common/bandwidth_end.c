@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bandwidth_end.h"
 
+#include "device.h"
 #include "meshd_wire.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,24 +23,6 @@ static int fail(int error, const char *what, const char *ibdev,
     snprintf(text, MESH_OOB_REASON_LEN, "device %s: %s: %s (%d)", ibdev, what,
              strerror(error), error);
     return -error;
-}
-
-static struct ibv_context *context_open(const char *ibdev)
-{
-    struct ibv_context *context = NULL;
-    struct ibv_device **list;
-    int count = 0;
-
-    list = ibv_get_device_list(&count);
-    if (list == NULL)
-        return NULL;
-    errno = ENODEV;
-    for (int i = 0; i < count && context == NULL; i++) {
-        if (strcmp(ibv_get_device_name(list[i]), ibdev) == 0)
-            context = ibv_open_device(list[i]);
-    }
-    ibv_free_device_list(list);
-    return context;
 }
 
 static int attributes_read(struct mesh_bandwidth_end *end, const char *ibdev,
@@ -93,14 +75,15 @@ static int queues_create(struct mesh_bandwidth_end *end, const char *ibdev,
                 .max_send_sge = 1,
                 .max_recv_sge = 1},
     };
-    int flags, error = 0;
+    int error;
 
     end->channel = ibv_create_comp_channel(end->context);
     if (end->channel == NULL)
         return fail(errno, "creating a completion channel failed", ibdev, text);
-    flags = fcntl(end->channel->fd, F_GETFL);
-    if (flags < 0 || fcntl(end->channel->fd, F_SETFL, flags | O_NONBLOCK) != 0)
-        return fail(errno, "creating a completion channel failed", ibdev, text);
+    error = mesh_device_fd_nonblocking(end->channel->fd);
+    if (error != 0)
+        return fail(-error, "creating a completion channel failed", ibdev,
+                    text);
     end->cq = ibv_create_cq(end->context,
                             MESH_BANDWIDTH_RAILS * (MESH_BANDWIDTH_DEPTH + 1),
                             NULL, end->channel, 0);
@@ -174,7 +157,7 @@ int mesh_bandwidth_end_open(const struct mesh_lane_info *lane,
     snprintf(end->local[0].lane, sizeof(end->local[0].lane), "%s:%u (%s)",
              lane->ibdev, lane->port, lane->netdev);
     errno = 0;
-    end->context = context_open(lane->ibdev);
+    end->context = mesh_device_open(lane->ibdev);
     if (end->context == NULL)
         return fail(errno, "opening it failed", lane->ibdev, text);
     error = attributes_read(end, lane->ibdev, text);

@@ -60,9 +60,7 @@ bool mesh_lane_info_equal(const struct mesh_lane_info *a,
 uint32_t mesh_lane_info_link_speed(const struct mesh_lane_info *a,
                                    const struct mesh_lane_info *b)
 {
-    if (a->speed_mbps == 0 || b->speed_mbps == 0)
-        return a->speed_mbps + b->speed_mbps;
-    return a->speed_mbps < b->speed_mbps ? a->speed_mbps : b->speed_mbps;
+    return (uint32_t)mesh_smaller_known(a->speed_mbps, b->speed_mbps);
 }
 
 static enum mesh_lane_fit addr_fit(struct mesh_addr a, struct mesh_addr b)

@@ -49,6 +49,14 @@ void mesh_lane_info_from_lane(const struct mesh_lane *lane, uint8_t index,
 bool mesh_lane_info_equal(const struct mesh_lane_info *a,
                           const struct mesh_lane_info *b);
 
+/* Of two rates, one of which limits the other; 0: not known. */
+static inline uint64_t mesh_smaller_known(uint64_t a, uint64_t b)
+{
+    if (a == 0 || b == 0)
+        return a + b;
+    return a < b ? a : b;
+}
+
 /* Speed of a link in Mb/s: the slower end; an unknown one does not count. */
 uint32_t mesh_lane_info_link_speed(const struct mesh_lane_info *a,
                                    const struct mesh_lane_info *b);

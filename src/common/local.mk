@@ -14,6 +14,8 @@ libmeshcommon_la_SOURCES = \
 	src/common/cable.c \
 	src/common/cable.h \
 	src/common/clock.h \
+	src/common/device.c \
+	src/common/device.h \
 	src/common/gid.c \
 	src/common/gid.h \
 	src/common/hash.h \
@@ -71,6 +73,8 @@ libmeshcommon_la_SOURCES = \
 	src/common/oob_watch.c \
 	src/common/oob_wire.c \
 	src/common/oob_wire.h \
+	src/common/pcie.c \
+	src/common/pcie.h \
 	src/common/peer_path.c \
 	src/common/peer_path.h \
 	src/common/pool.c \
@@ -84,6 +88,8 @@ libmeshcommon_la_SOURCES = \
 	src/common/route_impl.h \
 	src/common/settings.c \
 	src/common/settings.h \
+	src/common/textfile.c \
+	src/common/textfile.h \
 	src/common/wire_auth.c \
 	src/common/wire_auth.h \
 	src/common/wire_cursor.c \

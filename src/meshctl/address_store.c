@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "meshctl/address_store.h"
 
-#include "meshctl/textfile.h"
+#include "common/textfile.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -19,7 +19,7 @@
 #include "meshctl/cabling.h"
 #include "meshctl/findings.h"
 #include "meshctl/firewall.h"
-#include "meshctl/pcie.h"
+#include "common/pcie.h"
 #include "meshctl/setting_list.h"
 #include "lane.h"
 #include "neigh.h"

@@ -35,13 +35,6 @@ static char *link_text(const struct mesh_doctor_bandwidth *link,
     return text;
 }
 
-static uint64_t smaller_known(uint64_t a, uint64_t b)
-{
-    if (a == 0 || b == 0)
-        return a + b;
-    return a < b ? a : b;
-}
-
 static uint64_t near_pcie(const struct mesh_doctor *doctor,
                           const struct mesh_lane_info *lane)
 {
@@ -154,8 +147,8 @@ static void links_probe(struct mesh_doctor *doctor,
         mesh_doctor_about(far_nodes[i], "probe", port);
         link_read(keyed ? &key : NULL, port, far_nodes[i], link);
         link->link_mbps = mesh_lane_info_link_speed(link->near, link->far);
-        link->pcie_mbps = smaller_known(near_pcie(doctor, link->near),
-                                        link->result.far_pcie_mbps);
+        link->pcie_mbps = mesh_smaller_known(near_pcie(doctor, link->near),
+                                             link->result.far_pcie_mbps);
     }
     sodium_memzero(&key, sizeof(key));
 }
@@ -335,7 +328,7 @@ void mesh_check_bandwidth_low(const struct mesh_doctor *doctor,
 {
     for (unsigned i = 0; i < doctor->bandwidth_count; i++) {
         const struct mesh_doctor_bandwidth *link = &doctor->bandwidth[i];
-        uint64_t limit = smaller_known(link->link_mbps, link->pcie_mbps);
+        uint64_t limit = mesh_smaller_known(link->link_mbps, link->pcie_mbps);
         uint64_t low = link->result.out_mbps < link->result.in_mbps
                            ? link->result.out_mbps
                            : link->result.in_mbps;

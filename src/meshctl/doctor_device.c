@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Layer device: is there one, may it be used, is it of this namespace? */
 #include "meshctl/doctor.h"
-#include "meshctl/textfile.h"
+#include "common/textfile.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Layer firewall: may others reach meshd and the exchange on this node? */
 #include "meshctl/doctor.h"
-#include "meshctl/textfile.h"
+#include "common/textfile.h"
 #include "meshd/daemon_settings.h"
 #include "node_settings.h"
 

@@ -2,8 +2,8 @@
 /* What the kernel says of each lane, its netdev and its place on PCIe. */
 #include "meshctl/address_store.h"
 #include "meshctl/doctor.h"
-#include "meshctl/pcie.h"
-#include "meshctl/textfile.h"
+#include "common/pcie.h"
+#include "common/textfile.h"
 #include "netdev.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* Layer limits: memory that may be locked, and memory that devices need in
  * one piece. */
 #include "meshctl/doctor.h"
-#include "meshctl/textfile.h"
+#include "common/textfile.h"
 
 #include <inttypes.h>
 #include <linux/capability.h>

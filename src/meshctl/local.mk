@@ -58,8 +58,6 @@ libmeshctl_la_SOURCES = \
 	src/meshctl/options.h \
 	src/meshctl/order.c \
 	src/meshctl/path.c \
-	src/meshctl/pcie.c \
-	src/meshctl/pcie.h \
 	src/meshctl/plan.c \
 	src/meshctl/plan.h \
 	src/meshctl/plan_cabling.c \
@@ -81,8 +79,6 @@ libmeshctl_la_SOURCES = \
 	src/meshctl/status.c \
 	src/meshctl/status_text.c \
 	src/meshctl/status_text.h \
-	src/meshctl/textfile.c \
-	src/meshctl/textfile.h \
 	src/meshctl/tool.c \
 	src/meshctl/tool.h \
 	src/meshctl/topology.c \

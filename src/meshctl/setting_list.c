@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "meshctl/setting_list.h"
 
-#include "meshctl/textfile.h"
+#include "common/textfile.h"
 
 #include <errno.h>
 #include <limits.h>

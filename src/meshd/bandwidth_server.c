@@ -3,7 +3,7 @@
 
 #include "bandwidth_end.h"
 #include "log.h"
-#include "meshctl/pcie.h"
+#include "common/pcie.h"
 
 #include <errno.h>
 #include <pthread.h>

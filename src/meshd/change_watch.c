@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "change_watch.h"
 
+#include "device.h"
 #include "list.h"
 #include "log.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <infiniband/verbs.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -170,7 +170,6 @@ static void device_add(struct mesh_change_watch *watch,
                        struct ibv_device *listed)
 {
     struct device *device = calloc(1, sizeof(*device));
-    int flags;
 
     if (device == NULL)
         return;
@@ -184,9 +183,7 @@ static void device_add(struct mesh_change_watch *watch,
         return;
     }
     device->async.fd = device->context->async_fd;
-    flags = fcntl(device->async.fd, F_GETFL);
-    if (flags < 0 ||
-        fcntl(device->async.fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
+    if (mesh_device_fd_nonblocking(device->async.fd) != 0 ||
         mesh_loop_watch(watch->loop, &device->async, EPOLLIN) != 0) {
         mesh_warn("no events of %s: %s", ibv_get_device_name(listed),
                   strerror(errno));

@@ -6,10 +6,6 @@ sbin_PROGRAMS += src/meshd/meshd
 libmeshd_la_SOURCES = \
 	src/meshctl/library.c \
 	src/meshctl/library.h \
-	src/meshctl/pcie.c \
-	src/meshctl/pcie.h \
-	src/meshctl/textfile.c \
-	src/meshctl/textfile.h \
 	src/meshd/bandwidth_server.c \
 	src/meshd/bandwidth_server.h \
 	src/meshd/change_watch.c \

@@ -1,37 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "relay_device.h"
 
+#include "device.h"
 #include "log.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-
-static struct ibv_context *context_open(const char *ibdev)
-{
-    struct ibv_context *context = NULL;
-    struct ibv_device **list;
-    int count = 0;
-
-    list = ibv_get_device_list(&count);
-    if (list == NULL)
-        return NULL;
-    errno = ENODEV;
-    for (int i = 0; i < count && context == NULL; i++) {
-        if (strcmp(ibv_get_device_name(list[i]), ibdev) == 0)
-            context = ibv_open_device(list[i]);
-    }
-    ibv_free_device_list(list);
-    return context;
-}
-
-static bool nonblocking(int fd)
-{
-    int flags = fcntl(fd, F_GETFL);
-
-    return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
-}
 
 static bool objects_create(struct mesh_relay_device *device, unsigned entries)
 {
@@ -54,8 +29,9 @@ static bool objects_create(struct mesh_relay_device *device, unsigned entries)
         return false;
     device->cq =
         ibv_create_cq(device->context, (int)entries, NULL, device->channel, 0);
-    return device->cq != NULL && nonblocking(device->channel->fd) &&
-           nonblocking(device->context->async_fd);
+    return device->cq != NULL &&
+           mesh_device_fd_nonblocking(device->channel->fd) == 0 &&
+           mesh_device_fd_nonblocking(device->context->async_fd) == 0;
 }
 
 int mesh_relay_device_open(const char *ibdev, unsigned entries,
@@ -68,7 +44,7 @@ int mesh_relay_device_open(const char *ibdev, unsigned entries,
         return -ENOMEM;
     strncpy(device->ibdev, ibdev, sizeof(device->ibdev) - 1);
     errno = 0;
-    device->context = context_open(ibdev);
+    device->context = mesh_device_open(ibdev);
     if (device->context != NULL && objects_create(device, entries)) {
         *device_p = device;
         return 0;

@@ -4,6 +4,7 @@
 #include "nccl_call.h"
 
 #include "common/clock.h"
+#include "common/device.h"
 #include "common/log.h"
 
 #include <errno.h>
@@ -23,21 +24,6 @@ static unsigned references;                 /* guarded by lock */
 /* Devices -------------------------------------------------------------------
  */
 
-static struct ibv_context *open_by_name(const char *name)
-{
-    struct ibv_device **list = ibv_get_device_list(NULL);
-    struct ibv_context *context = NULL;
-
-    if (list == NULL)
-        return NULL;
-    for (unsigned i = 0; list[i] != NULL && context == NULL; i++) {
-        if (strcmp(ibv_get_device_name(list[i]), name) == 0)
-            context = ibv_open_device(list[i]);
-    }
-    ibv_free_device_list(list);
-    return context;
-}
-
 static void device_close(struct mesh_nccl_device *device)
 {
     mesh_oob_listener_close(device->listener);
@@ -56,7 +42,7 @@ static int device_open(struct mesh_nccl_device *device,
     device->lane = lane;
     device->lane_index = (uint8_t)index;
     device->speed_mbps = (uint32_t)lane->speed_mbps;
-    device->context = open_by_name(lane->ibdev);
+    device->context = mesh_device_open(lane->ibdev);
     if (device->context == NULL)
         return errno != 0 ? -errno : -ENODEV;
     device->pd = ibv_alloc_pd(device->context);

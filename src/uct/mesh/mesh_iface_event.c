@@ -5,23 +5,14 @@
  */
 #include "mesh_iface.h"
 
+#include "common/device.h"
 #include "common/log.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-
-static int set_nonblocking(int fd)
-{
-    int flags = fcntl(fd, F_GETFL);
-
-    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
-        return -errno;
-    return 0;
-}
 
 static int watch(int epoll_fd, int fd)
 {
@@ -47,7 +38,7 @@ int uct_mesh_iface_event_init(uct_mesh_iface_t *iface)
         ret = -errno;
         goto fail;
     }
-    ret = set_nonblocking(iface->channel->fd);
+    ret = mesh_device_fd_nonblocking(iface->channel->fd);
     if (ret == 0)
         ret = watch(iface->epoll_fd, iface->channel->fd);
     if (ret == 0)

@@ -8,11 +8,11 @@
 #include "mesh_mem.h"
 #include "mesh_reach.h"
 
+#include "common/device.h"
 #include "common/list.h"
 #include "common/log.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -250,11 +250,8 @@ static void md_async_event(void *arg)
 static int md_watch(uct_mesh_md_t *md)
 {
     int fd = md->context->async_fd;
-    int flags = fcntl(fd, F_GETFL);
-    int ret = 0;
+    int ret = mesh_device_fd_nonblocking(fd);
 
-    if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
-        ret = -errno;
     if (ret == 0)
         ret = mesh_oob_watch(md->oob, fd, md_async_event, md);
     if (ret != 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "meshctl/textfile.h"
+#include "textfile.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "meshctl/pcie.h"
+#include "pcie.h"
 
-#include "meshctl/textfile.h"
+#include "lane_info.h"
+#include "textfile.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -33,13 +34,6 @@ static uint64_t pcie_read(const char *root, const char *device,
     return pcie_mbps(speed, mesh_textfile_number(root, path, 0));
 }
 
-static uint64_t smaller_known(uint64_t a, uint64_t b)
-{
-    if (a == 0 || b == 0)
-        return a + b;
-    return a < b ? a : b;
-}
-
 void mesh_pcie_read(const char *root, const char *ibdev,
                     struct mesh_pcie *pcie_p)
 {
@@ -49,6 +43,6 @@ void mesh_pcie_read(const char *root, const char *ibdev,
     /* The bridge above it: the slot's side of the same wires. */
     snprintf(slot, sizeof(slot), "%s/..", device);
     pcie_p->mbps = pcie_read(root, device, "current");
-    pcie_p->max_mbps = smaller_known(pcie_read(root, device, "max"),
-                                     pcie_read(root, slot, "max"));
+    pcie_p->max_mbps = mesh_smaller_known(pcie_read(root, device, "max"),
+                                          pcie_read(root, slot, "max"));
 }
