@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a node that is a process sees of the host's files.
 
-The host's root, or another one, read-only, with a layer of the node's own over each of its
-directories: what a node writes stays in its memory, as in a virtual machine.
+The host's root, or another one, read-only, with a layer of the node's own over
+each of its directories: what a node writes stays in its memory, as in a virtual
+machine.
 /tmp, /run and shared memory are the node's own and empty; /proc and /sys show
 the node's processes and netdevs. Everything here runs in the node's process,
 in its own mount namespace, and needs no more than a user namespace's root.
@@ -20,7 +21,8 @@ AT_FDCWD, AT_RECURSIVE = -100, 0x8000
 # The same number on every architecture.
 SYS_MOUNT_SETATTR = 442
 # Not layered: the node has its own.
-OWN = ("proc", "sys", "dev", "run", "tmp", "lost+found")
+KERNEL_VIEWS = ("proc", "sys", "dev")
+OWN = (*KERNEL_VIEWS, "run", "tmp", "lost+found")
 RDMA_CLASSES = ("infiniband", "infiniband_verbs", "infiniband_mad")
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -130,11 +132,31 @@ def _share(descriptor, path, mode):
     os.close(descriptor)
 
 
-def _enter(root):
-    """Makes a directory this process's root; kernel views come along."""
-    _mount(root, root, None, MS_BIND)
-    for name in ("proc", "sys", "dev"):
+def enter(root, paths):
+    """Makes what is in a directory this process's root, in its own namespace.
+
+    Kernel views come along. The root itself is new, and has a place for each
+    of the paths where the directory has none. Files in it are left out, and
+    what is mounted further below.
+    """
+    held = os.open(root, os.O_PATH | os.O_DIRECTORY)
+    old = f"/proc/self/fd/{held}"
+    with os.scandir(old) as entries:
+        entries = [(entry.name, entry.is_symlink() and os.readlink(entry.path))
+                   for entry in entries if entry.is_dir()]
+    _mount("mesh-lab", root, "tmpfs", 0, "mode=755")
+    for name, link in entries:
+        if link:
+            os.symlink(link, f"{root}/{name}")
+        elif name not in KERNEL_VIEWS:
+            os.mkdir(f"{root}/{name}")
+            _mount(f"{old}/{name}", f"{root}/{name}", None, MS_BIND)
+    for name in KERNEL_VIEWS:
+        os.mkdir(f"{root}/{name}")
         _mount(f"/{name}", f"{root}/{name}", None, MS_BIND | MS_REC)
+    for path in paths:
+        os.makedirs(f"{root}/{path.split('/')[1]}", exist_ok=True)
+    os.close(held)
     os.chroot(root)
     os.chdir("/")
 
@@ -154,7 +176,7 @@ def build(home, root, shares, boot_id, user):
     held = [(os.open(path, os.O_PATH | os.O_DIRECTORY), path, mode)
             for path, mode in shares]
     if root != "/":
-        _enter(root)
+        enter(root, [path for path, _ in shares])
     names = layered(_directories(), _mount_points())
     _protect("/", recursive=True)
     _own_tmpfs()

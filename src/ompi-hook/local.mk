@@ -19,3 +19,12 @@ mca_hook_mesh_la_CPPFLAGS = -D_GNU_SOURCE= $(OMPI_CFLAGS:-I%=-isystem%) \
 # Not linked with libopen-pal, whose version would tie it to one Open MPI.
 mca_hook_mesh_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version
 mca_hook_mesh_la_LIBADD = $(OMPI_LIBS)
+
+# Where mpirun is PMIx's.
+if PMIX_COMPONENT
+pmixcomponent_LTLIBRARIES = pmix_mca_pmdl_mesh.la
+endif
+pmix_mca_pmdl_mesh_la_SOURCES = src/ompi-hook/pmdl_mesh.c
+pmix_mca_pmdl_mesh_la_CPPFLAGS = -D_GNU_SOURCE= $(PMIX_CFLAGS:-I%=-isystem%) \
+	-DMESH_PMIX_COMPONENT_DIR='"$(pmixcomponentdir)"'
+pmix_mca_pmdl_mesh_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version

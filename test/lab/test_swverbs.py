@@ -3,7 +3,9 @@
 
 import os
 import pathlib
+import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
@@ -110,6 +112,34 @@ class Layers(unittest.TestCase):
                            ["/", "/proc", "/home", "/etc/hosts",
                             "/variety/x"]),
             ["home", "var"])
+
+
+class Roots(unittest.TestCase):
+    """Nodes with another root than the host's."""
+
+    SCRIPT = """
+import os, sys
+from lab import mounts
+mounts.enter(sys.argv[1], ["/usr/src", "/nowhere/else"])
+print(*sorted(os.listdir("/")), os.listdir("/usr"), os.readlink("/bin"))
+os.makedirs("/nowhere/else")
+"""
+
+    @unittest.skipUnless(os.geteuid() == 0, "mounts need root")
+    def test_a_place_for_each_share(self):
+        """It is not made in the directory that is the root."""
+        with tempfile.TemporaryDirectory() as root:
+            os.makedirs(f"{root}/usr/bin")
+            os.makedirs(f"{root}/proc")
+            os.symlink("usr/bin", f"{root}/bin")
+            output = subprocess.run(
+                ["unshare", "--mount", sys.executable, "-c", self.SCRIPT,
+                 root], stdout=subprocess.PIPE, text=True, check=True,
+                env={"PYTHONPATH": os.pathsep.join(sys.path)}).stdout
+            self.assertEqual(output.split(), ["bin", "dev", "nowhere", "proc",
+                                              "sys", "usr", "['bin']",
+                                              "usr/bin"])
+            self.assertEqual(sorted(os.listdir(root)), ["bin", "proc", "usr"])
 
 
 class Counters(unittest.TestCase):
