@@ -274,6 +274,9 @@ def _add_up(commands):
     parser.add_argument("--fabric", choices=up.FABRICS,
                         default=argparse.SUPPRESS, help="the same here")
     parser.add_argument("--accel", choices=("tcg", "kvm"), default="tcg")
+    parser.add_argument("--arch", choices=sorted(vm.MACHINES),
+                        default=vm.host_architecture(), help="of the machines "
+                        "(this host's); another one needs --root and --kernel")
     parser.add_argument("--mem", type=int, default=512, metavar="MIB",
                         help="memory of each node (512)")
     parser.add_argument("--root", default="/", metavar="DIR",

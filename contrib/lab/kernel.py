@@ -18,7 +18,7 @@ import subprocess
 import tempfile
 import zlib
 
-META_PACKAGE = "linux-image-amd64"
+META_PACKAGE = "linux-image-{}"
 # Newer than what apt knows: no need to ask it again.
 APT_STATE = ("/var/lib/apt/lists", "/var/cache/apt/pkgcache.bin")
 # Offsets in a bzImage, from Linux's Documentation/arch/x86/boot.rst.
@@ -140,10 +140,10 @@ def _output(*command):
                           stderr=subprocess.DEVNULL, check=False).stdout
 
 
-def _candidate():
+def _candidate(meta_package):
     """Name and version of the package the meta package stands for, or None."""
     match = re.search(r"Depends: (linux-image-\S+)",
-                      _output("apt-cache", "depends", META_PACKAGE))
+                      _output("apt-cache", "depends", meta_package))
     if not match:
         return None
     name = match.group(1)
@@ -185,8 +185,9 @@ def _install(target, get_deb):
         tree.rename(target)
 
 
-def _cached(cache):
-    trees = [path.parent for path in cache.glob("linux-image-*/boot")]
+def _cached(cache, arch):
+    pattern = f"linux-image-*-{arch}_*/boot"
+    trees = [path.parent for path in cache.glob(pattern)]
     return max(trees, key=lambda path: path.stat().st_mtime, default=None)
 
 
@@ -202,18 +203,22 @@ def _known(cache):
     return tree if checked > changed and tree.is_dir() else None
 
 
-def find(say):
-    """The distribution's kernel, downloaded and unpacked if need be."""
+def find(arch, say):
+    """The distribution's kernel, downloaded and unpacked if need be.
+
+    arch is the host's, in Debian's words.
+    """
     cache = cache_directory()
+    meta_package = META_PACKAGE.format(arch)
     with _locked(cache, say):
         tree = _known(cache)
         if tree is not None:
             return Kernel(tree)
-        candidate = _candidate()
+        candidate = _candidate(meta_package)
         if candidate is None:
-            tree = _cached(cache)
+            tree = _cached(cache, arch)
             if tree is None:
-                raise KernelError(f"apt knows no {META_PACKAGE}: run apt-get "
+                raise KernelError(f"apt knows no {meta_package}: run apt-get "
                                   "update, or give --kernel")
             return Kernel(tree)
         target = cache / "_".join(candidate).replace(":", "%3a")

@@ -64,13 +64,15 @@ def _options(arguments):
     meshd = arguments.meshd or os.path.join(build, MESHD)
     if arguments.no_meshd or not (arguments.meshd or os.path.exists(meshd)):
         meshd = ""
-    elif not arguments.meshd and not any(build == path or build.startswith(f"{path}/")
-                 for path, _ in shares):
+    elif not arguments.meshd and not any(
+            build == path or build.startswith(f"{path}/")
+            for path, _ in shares):
         shares.append([build, "ro"])
     root = os.path.realpath(arguments.root)
     if not os.path.isdir(root):
         raise UpError(f"--root {arguments.root}: no such directory")
-    return {"accel": arguments.accel, "mem": arguments.mem, "root": root,
+    return {"accel": arguments.accel, "arch": arguments.arch,
+            "mem": arguments.mem, "root": root,
             "kernel": arguments.kernel, "shares": shares,
             "build": build, "meshd": meshd}
 

@@ -19,21 +19,51 @@ Nodes answer agent.py's protocol on their management address.
 import json
 import os
 import pathlib
+import platform
 import signal
 import socket
 import subprocess
+import typing
 
 from lab import guest, image, kernel, net
 
-QEMU = "qemu-system-x86_64"
-BUSYBOX = "/bin/busybox"
-APPEND = ("console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=reliable "
-          "no_timer_check random.trust_cpu=on")
-# Emulated, "rep movsb" goes byte by byte: without erms copies take moves of
-# 8 bytes, and messages little more than half of the processor's time. Page
-# tables of four levels and copies without SMAP's switches save some more.
-CPU = {"kvm": "host", "tcg": "max,erms=off,la57=off,smap=off,smep=off,pku=off"}
+BUSYBOX = "bin/busybox"
+APPEND = ("quiet panic=-1 mitigations=off nokaslr random.trust_cpu=on "
+          "console={}")
 QMP_TIMEOUT_S = 10.0
+
+
+class Machine(typing.NamedTuple):
+    """What a machine is to QEMU."""
+
+    qemu: str
+    package: str
+    type: str
+    emulated_cpu: str
+    # For the kernel's command line: the console, and what is its alone.
+    append: str
+
+
+# By Debian's names of architectures.
+MACHINES = {
+    # Emulated, "rep movsb" goes byte by byte: without erms copies take moves
+    # of 8 bytes, and messages little more than half of the processor's time.
+    # Page tables of four levels and copies without SMAP's switches save some
+    # more.
+    "amd64": Machine("qemu-system-x86_64", "qemu-system-x86", "q35",
+                     "max,erms=off,la57=off,smap=off,smep=off,pku=off",
+                     "ttyS0 tsc=reliable no_timer_check"),
+    # A newer one authenticates pointers, which emulated takes long.
+    "arm64": Machine("qemu-system-aarch64", "qemu-system-arm", "virt",
+                     "cortex-a72", "ttyAMA0"),
+}
+UNAME = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+def host_architecture():
+    """Debian's name of this host's architecture, or what uname says."""
+    name = platform.machine()
+    return UNAME.get(name, name)
 
 
 class MachineError(Exception):
@@ -69,10 +99,9 @@ def _reply(stream):
 class VmFabric:
     """The machines of one lab; directory is the lab's state."""
 
-    PROGRAMS = {QEMU: "qemu-system-x86", "busybox": "busybox-static",
-                "depmod": "kmod", "ip": "iproute2", "rdma": "iproute2",
-                "dpkg": "dpkg", "apt-get": "apt",
-                "ibv_devinfo": "ibverbs-utils"}
+    PROGRAMS = {"busybox": "busybox-static", "depmod": "kmod",
+                "ip": "iproute2", "rdma": "iproute2", "dpkg": "dpkg",
+                "apt-get": "apt", "ibv_devinfo": "ibverbs-utils"}
     FILES = {"/etc/libibverbs.d/rxe.driver": "ibverbs-providers"}
 
     def __init__(self, name, topology, directory, options):
@@ -80,6 +109,7 @@ class VmFabric:
         self.topology = topology
         self.directory = pathlib.Path(directory)
         self.given = options
+        self.machine = MACHINES.get(options["arch"])
         self.kernel = None
         self.boot_image = None
 
@@ -90,6 +120,8 @@ class VmFabric:
     def missing(self):
         """{what: package} that the host lacks."""
         result = lacking(self.PROGRAMS)
+        if self.machine is not None:
+            result.update(lacking({self.machine.qemu: self.machine.package}))
         if self.given["root"] == "/":
             result.update({path: package
                            for path, package in self.FILES.items()
@@ -100,17 +132,32 @@ class VmFabric:
         """Why this fabric cannot be here, or None."""
         if os.geteuid() != 0:
             return "bridges and taps need root: sudo mesh-lab ..."
+        arch = self.given["arch"]
+        if self.machine is None:
+            return f"machines of {arch} are not known: give another --arch"
+        if arch != host_architecture() and (
+                self.given["root"] == "/" or not self.given["kernel"]):
+            return (f"machines of {arch} need a --root and a --kernel of "
+                    "that architecture")
+        if not os.path.exists(self._busybox()):
+            return f"no {self._busybox()}: install busybox-static there"
         return None
+
+    def _busybox(self):
+        """A static one of the machines' architecture."""
+        if self.given["arch"] == host_architecture():
+            return _which("busybox")
+        return os.path.join(self.given["root"], BUSYBOX)
 
     def prepare(self, say):
         """Finds the kernel and builds each node's initramfs."""
         if self.given["kernel"]:
             self.kernel = kernel.load(self.given["kernel"], say)
         else:
-            self.kernel = kernel.find(say)
+            self.kernel = kernel.find(self.given["arch"], say)
         self.boot_image = self.kernel.boot_image()
         say(f"kernel {self.kernel.release}")
-        busybox = pathlib.Path(_which("busybox")).read_bytes()
+        busybox = pathlib.Path(self._busybox()).read_bytes()
         base = image.base(self.kernel, busybox, guest.INIT)
         shares = [(f"share{i}", mode, path)
                   for i, (path, mode) in enumerate(self.given["shares"])]
@@ -152,14 +199,16 @@ class VmFabric:
     def _command(self, node):
         accel = self.given["accel"]
         command = [
-            QEMU, "-name", f"mesh-lab {self.name} {node.name}", "-nodefaults",
-            "-no-user-config", "-M", f"q35,accel={accel}", "-smp", "1",
-            "-cpu", CPU[accel],
+            self.machine.qemu, "-name", f"mesh-lab {self.name} {node.name}",
+            "-nodefaults", "-no-user-config",
+            "-M", f"{self.machine.type},accel={accel}", "-smp", "1",
+            "-cpu", "host" if accel == "kvm" else self.machine.emulated_cpu,
             "-m", str(self.given["mem"]), "-no-reboot",
             "-display", "none", "-monitor", "none",
             "-serial", f"file:{node.name}.console",
             "-qmp", f"unix:{node.name}.qmp,server=on,wait=off",
-            "-kernel", os.fspath(self.boot_image), "-append", APPEND,
+            "-kernel", os.fspath(self.boot_image),
+            "-append", APPEND.format(self.machine.append),
             "-initrd", f"{node.name}.initrd", "-device", "virtio-rng-pci"]
         command += self._exports()
         command += _nic(guest.mac(node, 0), "mgmt", 1500,
