@@ -28,6 +28,16 @@ MIB = 1 << 20
 TWIN_SHARE = 0.25
 # Longer than a queue pair goes on trying.
 STOPPED_S = 6
+LONG_STOP_S = 120
+LONG_S = 500
+# What all meshds of a node have: memory in kB, mappings, open files.
+HOLDS = """
+for pid in $(busybox pidof meshd); do
+    echo $(awk '/^VmRSS/ {print $2}' /proc/$pid/status) \\
+        $(wc -l </proc/$pid/maps) $(ls /proc/$pid/fd | wc -l)
+done""".replace("busybox", lab.BUSYBOX)
+# For what meshd does besides: maps, watches.
+GROWTH = (256, 4, 4)
 
 
 class Ranks:
@@ -220,6 +230,73 @@ def stopped_too_long(net):
               "no line that says so", result.text)
 
 
+def _stopped_long(net, *arguments):
+    """Rank 1, or 2 over relays, stops for two minutes and the timeout is
+    longer: no error, and the ranks have seen that it was so."""
+    ranks = Ranks(net, "--messages", 400, "--max-size", 16384, "--seconds",
+                  LONG_STOP_S, *arguments,
+                  env={"HARNESS_LIMIT_MS": "200000",
+                       "NCCL_MESH_TIMEOUT_SEC": "300"})
+    for result in ranks.results(RUN_S + LONG_STOP_S):
+        result.succeeded()
+        for line in result.lines("pause|stops|goes on"):
+            lab.note(line)
+
+
+def stopped_two_minutes(net):
+    """Over a cable."""
+    _stopped_long(net, "--sleeper", 1)
+
+
+def stopped_behind_relays(net):
+    """Over relays."""
+    _stopped_long(net, "--sleeper", 2, "--pairs", "0-2")
+
+
+def _holds(net, node):
+    words = net.shell(node, HOLDS).split()
+    lab.check(len(words) == 3, f"{node}: not one meshd", " ".join(words))
+    return tuple(map(int, words))
+
+
+def _million(net, pair, relays=(), env=None):
+    """A million messages, half of them each way: what the ranks and the relays
+    have does not grow. The ranks look at themselves."""
+    ranks = Ranks(net, "--messages", 500000, "--max-size", 64, "--max-group",
+                  1, "--pairs", f"{pair[0]}-{pair[1]}", env=env)
+    ranks.jobs[pair[0]].wait_for("after 1 quarters", LONG_S)
+    early = {node: _holds(net, node) for node in relays}
+    ranks.jobs[pair[0]].wait_for("after 3 quarters", LONG_S)
+    for node in relays:
+        now = _holds(net, node)
+        lab.note(f"meshd of {node}: {early[node]} kB, mappings, files after a "
+                 f"quarter, {now} after three")
+        lab.check(all(new <= old + growth for new, old, growth
+                      in zip(now, early[node], GROWTH)),
+                  f"meshd of {node} grew from {early[node]} to {now}")
+    for rank, result in enumerate(ranks.results(LONG_S)):
+        result.succeeded()
+        lab.check(rank not in pair or result.lines("after 4 quarters"),
+                  f"rank {rank} did not look", result.text)
+        for line in result.lines("quarters"):
+            lab.note(line)
+
+
+def a_million(net):
+    """Over a cable."""
+    _million(net, (0, 1))
+
+
+def a_million_over_tcp(net):
+    """Without RDMA."""
+    _million(net, (0, 1), env={"NCCL_MESH_DISABLE_RDMA": "1"})
+
+
+def a_million_over_relays(net):
+    """Over both relays of a ring at once."""
+    _million(net, (0, 2), ("n2", "n4"))
+
+
 def killed_relays(net):
     """The two ends of a path get an error when its relay dies."""
     def kill():
@@ -254,12 +331,19 @@ SANITIZED = [
     ("pair", [every_table, over_tcp, stopped_too_long, pulled_cable]),
     ("ring4", [several_comms, both_ways, killed_relays]),
 ]
+# Takes minutes: with MESH_LAB_LONG.
+LONG = [
+    ("pair", [a_million, a_million_over_tcp, stopped_two_minutes]),
+    ("ring4", [a_million_over_relays, stopped_behind_relays]),
+]
 # What the kernel's own verbs have to show: data in every cabling, over cables
-# and relays, and a cable that is pulled.
+# and relays, and what breaks.
 MACHINES = [
-    ("pair", [few_messages, pulled_cable]),
-    ("ring3", [few_messages]),
-    ("ring4", [few_messages]),
+    ("pair", [few_messages, every_table, coming_and_going,
+              stopped_two_minutes, pulled_cable]),
+    ("ring3", [few_messages, several_comms, killed_rank]),
+    ("ring4", [few_messages, both_ways, stopped_behind_relays,
+               killed_relays]),
     ("line4", [few_messages]),
 ]
 
@@ -272,8 +356,11 @@ def main():
         print("SKIP nccl: not among the quick tests of machines")
     elif not lab.THOROUGH:
         lab.main(SANITIZED)
+    elif lab.MACHINES:
+        lab.main(MACHINES)
     else:
-        lab.main(MACHINES if lab.MACHINES else NAMESPACES)
+        lab.main(NAMESPACES + (LONG if os.environ.get("MESH_LAB_LONG")
+                               else []))
 
 
 if __name__ == "__main__":

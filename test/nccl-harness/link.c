@@ -246,10 +246,27 @@ static bool may_start(const struct link *link, unsigned *slot_p)
     return found;
 }
 
-int link_progress(struct link *link)
+/* What can be, as NCCL does, and not one message for each time that this
+ * thread has a processor. */
+static int start_all(struct link *link)
 {
-    unsigned slot;
-    int result;
+    int result = MESH_NCCL_SUCCESS;
+    unsigned slot, before;
+
+    while (result == MESH_NCCL_SUCCESS && may_start(link, &slot)) {
+        before = link->started;
+        result = link->sender ? start_send(link, &link->requests[slot])
+                              : start_recv(link, &link->requests[slot]);
+        if (link->started == before)
+            break;
+    }
+    return result;
+}
+
+int link_progress(struct link *link, bool *moved_p)
+{
+    const unsigned before = link->started + link->finished;
+    int result = MESH_NCCL_SUCCESS;
 
     for (unsigned i = 0; i < LINK_DEPTH * GROUP_MAX; i++) {
         if (link->requests[i].request == NULL)
@@ -259,8 +276,8 @@ int link_progress(struct link *link)
         if (result != MESH_NCCL_SUCCESS)
             return result;
     }
-    if (!may_start(link, &slot))
-        return MESH_NCCL_SUCCESS;
-    return link->sender ? start_send(link, &link->requests[slot])
-                        : start_recv(link, &link->requests[slot]);
+    result = start_all(link);
+    if (link->started + link->finished != before)
+        *moved_p = true;
+    return result;
 }

@@ -53,8 +53,9 @@ void link_create(struct link *link, struct net *net, void *comm, bool sender,
 /* Closes the comm. */
 void link_destroy(struct link *link);
 
-/* Starts and tests what can be. Returns the plugin's result. */
-int link_progress(struct link *link);
+/* Starts and tests what can be; sets *moved_p if a message began or ended.
+ * Returns the plugin's result. */
+int link_progress(struct link *link, bool *moved_p);
 bool link_done(const struct link *link);
 
 #endif

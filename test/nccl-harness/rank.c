@@ -6,12 +6,12 @@
  * and a progress thread, which sends and receives.  While data flows the
  * service thread goes on registering the same memory on every comm.
  */
+#include "flat.h"
 #include "link.h"
 #include "options.h"
 #include "side.h"
 #include "watch.h"
 
-#include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -21,12 +21,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CANARY       0xa5
-#define CANARY_LEN   64
-#define SETUP_S      180
-#define SHARED_LEN   (4u << 20)
-#define GROWTH_PAGES 8192 /* 32 MiB, for what others threads take meanwhile */
-#define ERROR_S      60   /* for an error that must come */
+#define CANARY     0xa5
+#define CANARY_LEN 64
+#define SETUP_S    180
+#define SHARED_LEN (4u << 20)
+#define ERROR_S    60 /* for an error that must come */
+/* What memory may grow by: for a run of messages much less than a byte each,
+ * for cycles much less than a comm each. */
+#define TRAFFIC_KB 256
+#define CYCLES_KB  1024
+#define SETTLED    50 /* cycles */
 
 struct session {
     unsigned cycle, index;
@@ -35,8 +39,9 @@ struct session {
     unsigned link_count;
     struct link *links;
     void *listeners[256];
-    uint8_t *handles;  /* to connect to, with canaries */
-    atomic_int result; /* of the progress thread */
+    uint8_t *handles;       /* to connect to, with canaries */
+    double longest_pause_s; /* the progress thread's, until it is over */
+    atomic_int result;      /* of the progress thread */
     atomic_bool over;
 };
 
@@ -185,14 +190,16 @@ static void half_time(void)
     if (options.seconds > 0)
         wake_later(options.seconds);
     raise(SIGSTOP);
+    printf("rank %u: goes on\n", options.rank);
 }
 
-static int progress_all(struct session *session, bool *done_p)
+static int progress_all(struct session *session, bool *done_p, bool *moved_p)
 {
     *done_p = true;
+    *moved_p = false;
     for (unsigned i = 0; i < session->link_count; i++) {
         struct link *link = &session->links[i];
-        int result = link_progress(link);
+        int result = link_progress(link, moved_p);
 
         if (result != MESH_NCCL_SUCCESS)
             return result;
@@ -203,45 +210,67 @@ static int progress_all(struct session *session, bool *done_p)
     return MESH_NCCL_SUCCESS;
 }
 
-/* Pages that the process has in memory. */
-static unsigned long resident(void)
-{
-    FILE *file = fopen("/proc/self/statm", "r");
-    unsigned long total, pages = 0;
-
-    if (file == NULL || fscanf(file, "%lu %lu", &total, &pages) != 2)
-        fail("cannot read /proc/self/statm");
-    fclose(file);
-    return pages;
-}
-
-/* What is there after a quarter of the messages is there at the end. */
-static void check_memory(const struct session *session, unsigned long *early)
+/* What the process has after a quarter of the messages is all it has at the
+ * end. */
+static void check_flat(const struct session *session, struct flat *early,
+                       unsigned *quarter_p)
 {
     const struct link *link = &session->links[0];
+    unsigned quarter;
+    struct flat now;
 
     /* Fewer have not touched all of their buffers by then. */
-    if (session->link_count == 0 || link->total < 100000 ||
-        link->finished * 4 < link->total)
+    if (session->link_count == 0 || link->total < FLAT_MESSAGES)
         return;
-    if (*early == 0)
-        *early = resident();
-    else if (link_done(link) && resident() > *early + GROWTH_PAGES)
-        fail("memory grew from %lu to %lu pages", *early, resident());
+    quarter = (unsigned)((uint64_t)link->finished * 4 / link->total);
+    if (quarter == *quarter_p)
+        return;
+    flat_take(&now);
+    flat_print(&now, options.rank, quarter, "quarters");
+    if (*quarter_p == 0)
+        *early = now;
+    flat_check_kernel(early, &now);
+    flat_check_memory(early, &now, TRAFFIC_KB);
+    *quarter_p = quarter;
+}
+
+/* Something moved: how long nothing had. */
+static void note_pause(struct session *session, double *last)
+{
+    double now = now_s();
+
+    if (now - *last > session->longest_pause_s)
+        session->longest_pause_s = now - *last;
+    *last = now;
+}
+
+/* A test of a rank that stops must have seen it stopped. */
+static void check_pause(const struct session *session)
+{
+    if (options.sleeper < 0 || session->link_count == 0)
+        return;
+    printf("rank %u: the longest pause was %.1f s\n", options.rank,
+           session->longest_pause_s);
+    if (session->longest_pause_s < options.seconds)
+        fail("nobody was stopped for %u s", options.seconds);
 }
 
 static void *progress_main(void *arg)
 {
     struct session *session = arg;
-    unsigned long early = 0;
-    bool done = false;
+    struct flat early;
+    unsigned quarter = 0;
+    bool done = false, moved;
+    double last = now_s();
     int result = MESH_NCCL_SUCCESS;
 
     while (!done && result == MESH_NCCL_SUCCESS) {
-        result = progress_all(session, &done);
-        check_memory(session, &early);
+        result = progress_all(session, &done, &moved);
+        check_flat(session, &early, &quarter);
+        if (moved)
+            note_pause(session, &last);
         /* There are fewer processors than threads that would spin. */
-        if (!done)
+        if (!done && !moved)
             usleep(20);
     }
     atomic_store(&session->result, result);
@@ -282,6 +311,7 @@ static void run_traffic(struct session *session)
     if (!options.expect_error && options.victim < 0) {
         if (result != MESH_NCCL_SUCCESS)
             fail("a transfer gives %d", result);
+        check_pause(session);
         return;
     }
     if (result == MESH_NCCL_SUCCESS)
@@ -324,30 +354,39 @@ static void *session_main(void *arg)
 /* Cycles --------------------------------------------------------------------
  */
 
-static unsigned entries(const char *path)
+static void check_nothing_left(unsigned tasks, const struct flat *before)
 {
-    DIR *dir = opendir(path);
-    unsigned count = 0;
+    struct flat now;
 
-    while (dir != NULL && readdir(dir) != NULL)
-        count++;
-    if (dir != NULL)
-        closedir(dir);
-    return count;
-}
-
-static void check_nothing_left(unsigned tasks, unsigned files)
-{
     /* A thread that was joined is in the kernel's list for a moment: one of
      * before may have been counted, too. */
-    for (unsigned i = 0; i < 100 && entries("/proc/self/task") > tasks; i++)
+    for (unsigned i = 0; i < 100 && flat_entries("/proc/self/task") > tasks;
+         i++)
         usleep(10000);
-    if (entries("/proc/self/task") > tasks)
+    if (flat_entries("/proc/self/task") > tasks)
         fail("%u threads are left, there were %u",
-             entries("/proc/self/task") - 2, tasks - 2);
-    if (entries("/proc/self/fd") != files)
-        fail("%u files are open, there were %u", entries("/proc/self/fd") - 3,
-             files - 3);
+             flat_entries("/proc/self/task") - 2, tasks - 2);
+    flat_take(&now);
+    if (now.files != before->files)
+        fail("%lu files are open, there were %lu", now.files, before->files);
+}
+
+/* The code itself stays with the first cycle: it is linked with nodelete.  The
+ * C library's heap takes tens of cycles to find its size. */
+static void check_cycle(unsigned cycle, struct flat *early)
+{
+    const unsigned middle = options.cycles / 2;
+    struct flat now;
+
+    flat_take(&now);
+    if (cycle == middle)
+        *early = now;
+    if (cycle > middle)
+        flat_check_kernel(early, &now);
+    if (cycle > middle && middle >= SETTLED)
+        flat_check_memory(early, &now, CYCLES_KB);
+    if (cycle == middle || cycle + 1 == options.cycles)
+        flat_print(&now, options.rank, cycle + 1, "cycles");
 }
 
 static void check_properties(struct net *net)
@@ -407,7 +446,8 @@ static void start_run_time(void)
 
 int main(int argc, char **argv)
 {
-    unsigned tasks, files;
+    struct flat before, early;
+    unsigned tasks;
     char name[32];
 
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -417,11 +457,12 @@ int main(int argc, char **argv)
     watch_init();
     side_init(options.directory);
     start_run_time();
-    tasks = entries("/proc/self/task");
-    files = entries("/proc/self/fd");
+    tasks = flat_entries("/proc/self/task");
+    flat_take(&before);
     for (unsigned cycle = 0; cycle < options.cycles; cycle++) {
         run_cycle(cycle);
-        check_nothing_left(tasks, files);
+        check_nothing_left(tasks, &before);
+        check_cycle(cycle, &early);
         snprintf(name, sizeof(name), "cycle.%u", cycle);
         if (options.victim < 0 && !options.expect_error)
             side_barrier(name, options.rank, options.ranks);

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "flat.h"
+
+#include "net.h"
+
+#include <dirent.h>
+#include <stdio.h>
+
+/* For what other threads take meanwhile. */
+#define GROWTH_MAPPINGS 4
+#define GROWTH_FILES    2
+
+unsigned flat_entries(const char *path)
+{
+    DIR *dir = opendir(path);
+    unsigned count = 0;
+
+    while (dir != NULL && readdir(dir) != NULL)
+        count++;
+    if (dir != NULL)
+        closedir(dir);
+    return count;
+}
+
+static unsigned long resident_kb(void)
+{
+    FILE *file = fopen("/proc/self/status", "r");
+    unsigned long kb = 0;
+    char line[256];
+
+    while (file != NULL && kb == 0 && fgets(line, sizeof(line), file) != NULL)
+        sscanf(line, "VmRSS: %lu kB", &kb);
+    if (kb == 0)
+        fail("/proc/self/status does not tell what is in memory");
+    fclose(file);
+    return kb;
+}
+
+static unsigned long mappings(void)
+{
+    FILE *file = fopen("/proc/self/maps", "r");
+    unsigned long count = 0;
+    int c;
+
+    while (file != NULL && (c = getc(file)) != EOF)
+        count += c == '\n';
+    if (count == 0)
+        fail("/proc/self/maps cannot be read");
+    fclose(file);
+    return count;
+}
+
+static void check_one(const char *what, unsigned long early, unsigned long now,
+                      unsigned long growth)
+{
+    if (now > early + growth)
+        fail("%s grew from %lu to %lu", what, early, now);
+}
+
+void flat_take(struct flat *flat_p)
+{
+    flat_p->resident_kb = resident_kb();
+    flat_p->mappings = mappings();
+    flat_p->files = flat_entries("/proc/self/fd");
+}
+
+void flat_check_kernel(const struct flat *early, const struct flat *now)
+{
+    check_one("mappings", early->mappings, now->mappings, GROWTH_MAPPINGS);
+    check_one("open files", early->files, now->files, GROWTH_FILES);
+}
+
+void flat_check_memory(const struct flat *early, const struct flat *now,
+                       unsigned long growth_kb)
+{
+    check_one("memory in kB", early->resident_kb, now->resident_kb, growth_kb);
+}
+
+void flat_print(const struct flat *flat, unsigned rank, unsigned count,
+                const char *what)
+{
+    printf("rank %u: after %u %s %lu kB resident, %lu mappings, %lu files\n",
+           rank, count, what, flat->resident_kb, flat->mappings,
+           flat->files - 3);
+}
