@@ -2,22 +2,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the suites of a gtest program, whatever becomes of its process.
 
-A suite runs in one process. A test that crashes, or is silent for too long,
-takes only itself down: the rest of its suite goes on in a new process. Prints
-each test that failed as it ends, then a table of the suites with the reasons
-of what was skipped. Results are kept as they come, and a later run goes on
-with them, until all have one. Exit status: 0 passed and no suite passes fewer
-than are recorded, 1 worse, 2 no such test.
+A suite, or a part of a long one, runs in one process; several run side by
+side. A test that crashes, or is silent for too long, takes only itself down:
+the rest goes on in a new process. Prints the tests of each suite that failed,
+then a table of the suites with the reasons of what was skipped. Results are
+kept as they come, and a later run goes on with them, until all have one. Exit
+status: 0 passed and no suite passes fewer than are recorded, 1 worse, 2 no
+such test.
 """
 
 import argparse
 import collections
+import concurrent.futures
 import os
 import re
 import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 RUN = re.compile(r"\[ RUN      \] (\S+)")
@@ -25,6 +28,8 @@ END = re.compile(r"\[ {7}OK \] (\S+)|\[  FAILED  \] (\S+).*\(\d+ ms\)")
 SKIP = re.compile(r"\[     SKIP \] \(?(.*?)\)?$")
 SANITIZER = re.compile(r"ERROR: (Address|Leak)Sanitizer|runtime error:")
 COLUMNS = ("passed", "skipped", "failed", "crashed", "hung")
+# How many tests of a suite run in one process.
+BATCH = 40
 
 
 def list_suites(program, environment, pattern):
@@ -45,12 +50,15 @@ def list_suites(program, environment, pattern):
 
 
 class Process:
-    """One run of the program: what it says about each test."""
+    """One run of the program: what it says about each test. State and log get
+    a test when it has ended."""
 
-    def __init__(self, program, environment, tests, log, silence):
+    def __init__(self, program, environment, tests, state, log, silence):
+        self.state = state
         self.log = log
         self.silence = silence
         self.results = collections.OrderedDict()
+        self.output = []
         self.current = None
         self.reason = None
         self.sanitizer = False
@@ -78,7 +86,7 @@ class Process:
             yield data.decode(errors="replace")
 
     def take(self, line):
-        self.log.write(line + "\n")
+        self.output.append(line + "\n")
         self.sanitizer |= bool(SANITIZER.search(line))
         if self.current is None:
             match = RUN.search(line)
@@ -96,7 +104,13 @@ class Process:
 
     def end(self, result):
         self.results[self.current] = (result, self.reason)
+        self.state.add({self.current: self.results[self.current]})
         self.current = None
+        self.keep_output()
+
+    def keep_output(self):
+        self.log.write("".join(self.output))
+        self.output = []
 
     def kill(self):
         try:
@@ -113,21 +127,38 @@ class Process:
             self.take(line)
         if hung:
             self.kill()
+        self.process.stdout.close()
         status = self.process.wait()
         self.kill() # children that tests have left
-        self.log.flush()
         if self.current is not None:
             self.reason = "silent for %d s" % self.silence if hung else \
                 "exit status %d" % status
             self.end("hung" if hung else "crashed")
+        self.keep_output()
         return status
 
 
+class Log:
+    """What tests print, one after the other. Any thread may write."""
+
+    def __init__(self, path, anew):
+        self.path = path
+        self.lock = threading.Lock()
+        with open(path, "w" if anew else "a"):
+            pass
+
+    def write(self, text):
+        with self.lock, open(self.path, "a") as file:
+            file.write(text)
+
+
 class State:
-    """Results of a run that may be interrupted, in a file."""
+    """Results of a run that may be interrupted, in a file. Any thread may add
+    some."""
 
     def __init__(self, path):
         self.path = path
+        self.lock = threading.Lock()
         self.results = {}
         if os.path.exists(path):
             with open(path) as file:
@@ -136,9 +167,9 @@ class State:
                     self.results[name] = (result, reason or None)
 
     def add(self, results):
-        """Keeps the results of one process."""
+        """Keeps results, in place of earlier ones of the same tests."""
         self.results.update(results)
-        with open(self.path, "a") as file:
+        with self.lock, open(self.path, "a") as file:
             for name, (result, reason) in results.items():
                 print(result, name, reason or "", sep="\t", file=file)
 
@@ -148,13 +179,18 @@ class State:
             os.unlink(self.path)
 
 
-def run_suite(program, environment, tests, log, silence, state):
-    """The results of all tests: a process for those still to be run."""
-    results = {test: state.results[test] for test in tests
-               if test in state.results}
-    left = [test for test in tests if test not in results]
+def batches(tests):
+    """As many at a time as one process runs."""
+    return [tests[i:i + BATCH] for i in range(0, len(tests), BATCH)]
+
+
+def run_batch(program, environment, tests, log, silence, state):
+    """Runs those that have no result yet: a process for all that are left
+    when one has ended. The seconds it took."""
+    start = time.monotonic()
+    left = [test for test in tests if test not in state.results]
     while left:
-        process = Process(program, environment, left, log, silence)
+        process = Process(program, environment, left, state, log, silence)
         status = process.run()
         if not process.results: # it died before the first test
             process.current = left[0]
@@ -162,11 +198,29 @@ def run_suite(program, environment, tests, log, silence, state):
             process.end("crashed")
         if process.sanitizer:
             name = next(reversed(process.results))
-            process.results[name] = ("failed", "memory error, see the log")
-        results.update(process.results)
-        state.add(process.results)
-        left = [test for test in left if test not in results]
-    return results
+            state.add({name: ("failed", "memory error, see the log")})
+        left = [test for test in left if test not in process.results]
+    return time.monotonic() - start
+
+
+def run_suites(suites, jobs, state, run):
+    """{suite: {test: its result}}, each suite printed when it is over.
+    run(tests) runs a batch, so many of them side by side."""
+    table = collections.OrderedDict()
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        started = {suite: [pool.submit(run, batch) for batch in batches(tests)]
+                   for suite, tests in suites.items()}
+        for suite, tests in suites.items():
+            seconds = sum(batch.result() for batch in started[suite])
+            results = {test: state.results[test] for test in tests}
+            table[suite[:-1]] = results
+            print("# %s: %d tests, %.0f s" % (suite[:-1], len(tests), seconds))
+            for name, (result, reason) in results.items():
+                if result not in ("passed", "skipped"):
+                    print("%s %s%s" % (result, name,
+                                       ": " + reason if reason else ""))
+            sys.stdout.flush()
+    return table
 
 
 def print_table(table):
@@ -211,10 +265,12 @@ def print_worse(table, recorded):
     return worse
 
 
-def main():
+def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--silence", type=int, default=60, metavar="SECONDS",
                         help="how long a test may say nothing (60)")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N",
+                        help="how many processes run side by side (1)")
     parser.add_argument("--log", required=True, help="all that is printed")
     parser.add_argument("--env", action="append", default=[],
                         metavar="NAME=VALUE", help="for the program only")
@@ -226,27 +282,23 @@ def main():
                         help="write that file")
     parser.add_argument("program")
     parser.add_argument("pattern", help="as of --gtest_filter")
-    args = parser.parse_args()
+    return parser.parse_args()
+
+
+def main():
+    args = parse_arguments()
     environment = dict(os.environ)
     environment.update(pair.split("=", 1) for pair in args.env)
-    table = collections.OrderedDict()
     suites = list_suites(args.program, environment, args.pattern)
     if not suites:
         return 2
+    # At once: no process is waited for, and what has ended is kept.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     state = State(args.state)
-    with open(args.log, "a" if state.results else "w") as log:
-        for suite, tests in suites.items():
-            start = time.monotonic()
-            results = run_suite(args.program, environment, tests, log,
-                                args.silence, state)
-            table[suite[:-1]] = results
-            print("# %s: %d tests, %.0f s" %
-                  (suite[:-1], len(tests), time.monotonic() - start))
-            for name, (result, reason) in results.items():
-                if result not in ("passed", "skipped"):
-                    print("%s %s%s" % (result, name,
-                                       ": " + reason if reason else ""))
-            sys.stdout.flush()
+    log = Log(args.log, anew=not state.results)
+    table = run_suites(
+        suites, args.jobs, state, lambda tests: run_batch(
+            args.program, environment, tests, log, args.silence, state))
     state.finish()
     total = print_table(table)
     bad = total["failed"] + total["crashed"] + total["hung"]

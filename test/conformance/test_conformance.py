@@ -3,13 +3,18 @@
 """Unit tests of what reads the tests of others and compares results."""
 
 import contextlib
+import importlib.machinery
+import importlib.util
 import io
 import os
+import pathlib
 import tempfile
 import unittest
 
 import mpi_cases
 import suites
+
+HERE = pathlib.Path(__file__).resolve().parent
 
 LIST = """\
 # comment
@@ -21,6 +26,16 @@ mpich_only 2 mpix=true
 errfatal 1 resultTest=TestErrFatal
 plain
 """
+
+
+def load_mpi_run():
+    """The program as a module."""
+    loader = importlib.machinery.SourceFileLoader(
+        "mpi_run", os.fspath(HERE / "mpi_run"))
+    spec = importlib.util.spec_from_loader("mpi_run", loader)
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
 
 
 class Lists(unittest.TestCase):
@@ -118,6 +133,126 @@ class Comparing(unittest.TestCase):
                               "s.b": ("skipped", "why")})
             suites.State(path).finish()
             self.assertFalse(os.path.exists(path))
+
+
+GTEST = """\
+#!/usr/bin/env python3
+import os, sys, time
+tests = ["s.a", "s.crashes", "s.b", "s.skips", "s.fails", "s.c"] + \\
+    ["t.%d" % i for i in range(100)]
+if "--gtest_list_tests" in sys.argv:
+    print("s.")
+    print("\\n".join("  " + test[2:] for test in tests if test[0] == "s"))
+    print("t.")
+    print("\\n".join("  " + test[2:] for test in tests if test[0] == "t"))
+    sys.exit()
+for test in sys.argv[1].partition("=")[2].split(":"):
+    print("[ RUN      ]", test, flush=True)
+    if test == "s.crashes":
+        os.abort()
+    if test == "s.skips":
+        print("[     SKIP ] (why)")
+    word = "[  FAILED  ]" if test == "s.fails" else "[       OK ]"
+    print(word, test, "(1 ms)", flush=True)
+"""
+
+
+class Running(unittest.TestCase):
+    """Programs side by side, here one that only looks like UCX's tests."""
+
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.path = pathlib.Path(scratch.name)
+        self.program = self.path / "gtest"
+        self.program.write_text(GTEST)
+        self.program.chmod(0o755)
+
+    def run_tests(self, jobs, state):
+        """The table of all."""
+        log = suites.Log(self.path / "log", anew=True)
+        found = suites.list_suites(self.program, os.environ, "*")
+        with contextlib.redirect_stdout(io.StringIO()):
+            return suites.run_suites(
+                found, jobs, state, lambda tests: suites.run_batch(
+                    os.fspath(self.program), os.environ, tests, log, 60,
+                    state))
+
+    def test_jobs(self):
+        """However many run side by side, each test has its own result, and
+        the log has what each printed in one piece."""
+        for jobs in (1, 5):
+            table = self.run_tests(jobs, suites.State(self.path / f"s{jobs}"))
+            self.assertEqual(
+                {name: result for name, (result, _) in table["s"].items()},
+                {"s.a": "passed", "s.crashes": "crashed", "s.b": "passed",
+                 "s.skips": "skipped", "s.fails": "failed", "s.c": "passed"})
+            self.assertEqual(suites.count_passed(table["t"]), 100)
+            lines = (self.path / "log").read_text().splitlines()
+            for number in range(100):
+                start = lines.index(f"[ RUN      ] t.{number}")
+                self.assertEqual(lines[start + 1],
+                                 f"[       OK ] t.{number} (1 ms)")
+
+    def test_goes_on(self):
+        """What has a result is not run again."""
+        state = suites.State(self.path / "state")
+        state.add({"t.7": ("failed", "earlier")})
+        table = self.run_tests(2, state)
+        self.assertEqual(table["t"]["t.7"], ("failed", "earlier"))
+        self.assertEqual(suites.count_passed(table["t"]), 99)
+        self.assertEqual(len(suites.State(self.path / "state").results), 106)
+
+
+class MpiRun(unittest.TestCase):
+    """The queue of cases, and what is still to be run."""
+
+    def setUp(self):
+        self.mpi_run = load_mpi_run()
+        self.mpi_run.RING_POLL_S = 0.2
+
+    def test_rings(self):
+        """Each case comes back once; what comes in meanwhile, too."""
+        def serve(wanted, done):
+            for number, transport in iter(wanted.get, None):
+                done.put((number, transport, os.getpid()))
+        rings = self.mpi_run.Rings(3, serve)
+        for number in range(10):
+            rings.give(number, ["mesh_rc"])
+        seen = []
+        for number, transport, pid in rings.results():
+            self.assertNotEqual(pid, os.getpid())
+            seen.append((number, transport))
+            if number % 2 and transport == "mesh_rc":
+                rings.give(number, ["tcp"])
+        rings.close()
+        self.assertEqual(sorted(seen),
+                         sorted([(n, "mesh_rc") for n in range(10)] +
+                                [(n, "tcp") for n in range(1, 10, 2)]))
+
+    def test_lost_ring(self):
+        """A ring that breaks ends the run: its case would never come."""
+        rings = self.mpi_run.Rings(2, lambda wanted, done: os._exit(
+            wanted.get()[0]))
+        rings.give(1, ["mesh_rc"])
+        with self.assertRaises(SystemExit):
+            list(rings.results())
+
+    def test_left(self):
+        """Over tcp only what failed, or has a result to compare."""
+        plain = mpi_cases.Case("a/b 2", ["b"], 2, ".", None)
+        compared = mpi_cases.Case("c 2", ["c"], 2, ".", None, digest=str)
+        with tempfile.TemporaryDirectory() as directory:
+            state = self.mpi_run.State(pathlib.Path(directory, "s"), False)
+            self.assertEqual(state.left(plain), ["mesh_rc"])
+            state.add(plain.name, "mesh_rc", "", "")
+            state.add(compared.name, "mesh_rc", "", "x")
+            self.assertEqual((state.left(plain), state.left(compared)),
+                             ([], ["tcp"]))
+            state.add(plain.name, "mesh_rc", "timeout", "")
+            self.assertEqual(state.left(plain), ["tcp"])
+            state.add(plain.name, "tcp", "", "")
+            self.assertEqual(state.left(plain), [])
 
 
 if __name__ == "__main__":

@@ -143,7 +143,7 @@ class Job:
         self._err = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=self._out,
-            stderr=self._err, preexec_fn=_die_with_parent)
+            stderr=self._err, preexec_fn=die_with_parent)
 
     def seconds(self):
         """Since the start."""
@@ -197,8 +197,9 @@ def _read(stream):
     return os.pread(stream.fileno(), size, 0).decode("utf-8", "replace")
 
 
-def _die_with_parent():
-    # A test that is killed must not leave `up` behind, nor its clients.
+def die_with_parent():
+    """Ends this process when its parent ends: a test that is killed must not
+    leave `up` behind, nor its clients."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
