@@ -233,13 +233,4 @@ test_versions_uct_dmabuf_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
 test_versions_uct_dmabuf_LDADD = -luct -lucs -ldl
 EXTRA_DIST += test/versions/run test/versions/recorded
 
-# What things cost here; kept where it was built.
-bench: all $(check_PROGRAMS)
-	MESH_BUILD_DIR='$(abs_top_builddir)' MESH_LAB_FABRIC=swverbs \
-		'$(srcdir)/test/bench/relay_cost.py' >bench.txt || \
-		{ cat bench.txt; exit 1; }
-	cat bench.txt
-EXTRA_DIST += test/bench/relay_cost.txt
-EXTRA_DIST += test/bench/scale.py test/bench/scale.txt
-CLEANFILES += bench.txt
-.PHONY: bench
+include test/bench/local.mk

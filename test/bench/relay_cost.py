@@ -7,8 +7,7 @@ run. Bandwidth is that of WRITEs of one chunk over cables that a token bucket
 shapes, so that the link and not the processor is the limit; latency is half of
 the round trip of 8 bytes, unshaped, between processes that sleep until something
 comes: three that spin, the relay in the middle, would wait for one of two
-processors and not for the relay. `make bench` runs this and keeps what it
-prints.
+processors and not for the relay. `make bench` runs this, too.
 """
 
 import os

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What things cost; bench.py says which sections there are:
+#     make bench [BENCH="SECTION... --quick"]
+check_PROGRAMS += test/bench/ucp_cost test/bench/uct_cost
+test_bench_ucp_cost_SOURCES = test/bench/ucp_cost.c test/bench/cost.h
+test_bench_ucp_cost_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
+test_bench_ucp_cost_LDADD = -lucp -lucs
+test_bench_uct_cost_SOURCES = test/bench/uct_cost.c test/bench/cost.h
+test_bench_uct_cost_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
+test_bench_uct_cost_LDADD = -luct -lucs
+
+bench: all $(check_PROGRAMS)
+	MESH_BUILD_DIR='$(abs_top_builddir)' \
+		'$(srcdir)/test/bench/bench.py' $(BENCH)
+EXTRA_DIST += test/bench/bench.py test/bench/callgrind.py \
+	test/bench/hops.py test/bench/instructions.py \
+	test/bench/relay_cost.txt test/bench/scale.py test/bench/scale.txt \
+	test/bench/test_callgrind.py
+.PHONY: bench
