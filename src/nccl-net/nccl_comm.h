@@ -81,8 +81,9 @@ struct mesh_nccl_rail {
     uint32_t max_inline;
     uint64_t weight; /* share of striped messages; 0: as the device */
     bool relayed;
-    uint8_t *headers; /* relayed: in the comm's memory */
-    unsigned limit;   /* messages under way at most */
+    uint8_t *headers;    /* relayed: in the comm's memory */
+    unsigned limit;      /* messages under way at most */
+    unsigned recvs_used; /* and not posted again */
     /* Relayed: a message is over when the first relay has it, which the CQ
      * says, and the far end, which ACKs say. */
     uint32_t acked; /* last count */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define POLL_BATCH 16
+#define RECV_BATCH 16
 #define INLINE_LEN 128
 #define QP_TIMEOUT 17 /* 0.54 s */
 #define QP_RETRIES 6
@@ -59,25 +60,31 @@ static int choose_gid(struct mesh_nccl_rail *rail)
     return ret;
 }
 
+/* What may come at once, and as many as wait to be posted again. */
+static unsigned recvs_posted(const struct mesh_nccl_rail *rail)
+{
+    return MESH_NCCL_RQ_DEPTH + (rail->relayed ? MESH_NCCL_SQ_DEPTH : 0) +
+           RECV_BATCH;
+}
+
 static int create_queues(struct mesh_nccl_rail *rail)
 {
     const struct mesh_nccl_device *device = rail_device(rail);
-    const unsigned acks = rail->relayed ? MESH_NCCL_SQ_DEPTH : 0;
+    const unsigned recvs = recvs_posted(rail);
     struct ibv_qp_init_attr init = {
         .qp_type = IBV_QPT_RC,
         .cap =
             {
                 .max_send_wr = MESH_NCCL_SQ_DEPTH,
-                .max_recv_wr = MESH_NCCL_RQ_DEPTH + acks,
+                .max_recv_wr = recvs,
                 .max_send_sge = 2,
                 .max_recv_sge = 1,
                 .max_inline_data = INLINE_LEN,
             },
     };
 
-    rail->cq = ibv_create_cq(
-        device->context, (int)(MESH_NCCL_SQ_DEPTH + MESH_NCCL_RQ_DEPTH + acks),
-        NULL, NULL, 0);
+    rail->cq = ibv_create_cq(device->context, (int)(MESH_NCCL_SQ_DEPTH + recvs),
+                             NULL, NULL, 0);
     if (rail->cq == NULL)
         return -errno;
     init.send_cq = rail->cq;
@@ -141,13 +148,12 @@ void mesh_nccl_rail_destroy(struct mesh_nccl_rail *rail)
 
 static int post_recvs(struct mesh_nccl_rail *rail, unsigned count)
 {
-    struct ibv_recv_wr wrs[POLL_BATCH], *bad;
+    struct ibv_recv_wr wrs[RECV_BATCH] = {{0}}, *bad;
 
     while (count > 0) {
-        unsigned batch = count < POLL_BATCH ? count : POLL_BATCH;
+        unsigned batch = count < RECV_BATCH ? count : RECV_BATCH;
         int rc;
 
-        memset(wrs, 0, sizeof(wrs));
         for (unsigned i = 0; i < batch; i++) {
             wrs[i].wr_id = WR_RECV;
             wrs[i].next = i + 1 < batch ? &wrs[i + 1] : NULL;
@@ -179,8 +185,7 @@ int mesh_nccl_rail_connect(struct mesh_nccl_rail *rail,
     uint32_t mtu;
     int ret;
 
-    ret = post_recvs(rail, MESH_NCCL_RQ_DEPTH +
-                               (rail->relayed ? MESH_NCCL_SQ_DEPTH : 0));
+    ret = post_recvs(rail, recvs_posted(rail));
     if (ret != 0)
         return create_failed(rail, -ret, "posting receives failed", NULL, text);
     return mesh_qp_connect(rail->qp, &rail->local, &rail->remote,
@@ -365,21 +370,30 @@ static void completion_failed(struct mesh_nccl_rail *rail,
             : NULL);
 }
 
+/* Receives that were used are posted again a batch at a time. */
+static void repost(struct mesh_nccl_rail *rail)
+{
+    if (rail->recvs_used < RECV_BATCH || atomic_load(&rail->comm->error) != 0)
+        return;
+    if (post_recvs(rail, rail->recvs_used) != 0)
+        mesh_nccl_comm_fail_rail(rail->comm, rail, -EIO,
+                                 "posting receives failed", NULL);
+    rail->recvs_used = 0;
+}
+
 void mesh_nccl_rail_poll(struct mesh_nccl_rail *rail)
 {
     struct ibv_wc wcs[POLL_BATCH];
-    unsigned recvs;
     int count;
 
     do {
-        recvs = 0;
         count = ibv_poll_cq(rail->cq, POLL_BATCH, wcs);
         for (int i = 0; i < count; i++) {
             if (wcs[i].status != IBV_WC_SUCCESS) {
                 completion_failed(rail, &wcs[i]);
             } else if (wcs[i].wr_id == WR_RECV) {
                 received(rail, &wcs[i]);
-                recvs++;
+                rail->recvs_used++;
             } else if (rail->relayed) {
                 rail->handed++;
                 advance_relayed(rail);
@@ -392,9 +406,6 @@ void mesh_nccl_rail_poll(struct mesh_nccl_rail *rail)
                                      "polling completions failed", NULL);
         if (count > 0)
             rail->comm->progress_count++;
-        if (recvs > 0 && atomic_load(&rail->comm->error) == 0 &&
-            post_recvs(rail, recvs) != 0)
-            mesh_nccl_comm_fail_rail(rail->comm, rail, -EIO,
-                                     "posting receives failed", NULL);
+        repost(rail);
     } while (count == POLL_BATCH);
 }
