@@ -21,6 +21,11 @@ test_nccl_harness_rank_SOURCES = \
 # The plugin shall find the functions of watch.c.
 test_nccl_harness_rank_LDFLAGS = $(AM_LDFLAGS) -rdynamic
 test_nccl_harness_rank_LDADD = -ldl -lpthread
+# Its calls, counted: test/bench/nccl_instructions.py.
+check_PROGRAMS += test/bench/nccl_cost
+test_bench_nccl_cost_SOURCES = test/bench/nccl_cost.c
+test_bench_nccl_cost_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/src/nccl-net
+test_bench_nccl_cost_LDADD = -ldl
 # A GPU in software, under the name by which the plugin looks for CUDA.
 check_LTLIBRARIES += test/nccl-harness/libcuda.la
 test_nccl_harness_libcuda_la_SOURCES = \
@@ -36,4 +41,5 @@ EXTRA_DIST += $(harness_tests) test/nccl-harness/run-ranks \
 	test/nccl-harness/test-long
 
 # Need a GPU, so they are no part of "make check".
-EXTRA_DIST += test/nccl-gpu test/bench/nccl_collectives.py
+EXTRA_DIST += test/nccl-gpu test/bench/nccl_collectives.py \
+	test/bench/nccl_instructions.py
