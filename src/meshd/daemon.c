@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "daemon.h"
 
-#include "cable.h"
 #include "clock.h"
 #include "config.h"
 #include "daemon_link.h"
+#include "daemon_record.h"
+#include "daemon_scan.h"
 #include "key_file.h"
 #include "log.h"
 #include "meshctl/library.h"
@@ -18,85 +19,11 @@
 #include <time.h>
 
 #define NS_PER_MS        UINT64_C(1000000)
-#define SCAN_SOON_NS     (20 * NS_PER_MS)  /* events come in bursts */
-#define SCAN_APART_NS    (100 * NS_PER_MS) /* and some never end */
-#define LOG_EVERY_NS     (60000 * NS_PER_MS)
 #define SETTLE_INTERVALS 3
-#define PAIRS_MAX        (MESH_MAP_MAX_LANES * MESH_NEIGHBOUR_MAX)
 
 const struct mesh_wire_key *mesh_daemon_key(const struct mesh_daemon *daemon)
 {
     return daemon->keyed ? &daemon->key : NULL;
-}
-
-/* Links ------------------------------------------------------------------- */
-
-static unsigned pairs_collect(const struct mesh_daemon *daemon,
-                              struct mesh_cable_pair *pairs,
-                              const struct mesh_neighbour **peers)
-{
-    unsigned count = 0;
-
-    for (unsigned i = 0; i < MESH_MAP_MAX_LANES; i++) {
-        const struct mesh_daemon_lane *lane = &daemon->lanes[i];
-
-        for (unsigned k = 0; lane->used && k < MESH_NEIGHBOUR_MAX; k++) {
-            const struct mesh_neighbour *peer = &lane->table.peers[k];
-
-            if (peer->state != MESH_NEIGHBOUR_LINKED)
-                continue;
-            peers[count] = peer;
-            pairs[count++] = (struct mesh_cable_pair){
-                .local = &lane->info,
-                .node_id = peer->node_id,
-                .remote = &peer->lane,
-            };
-        }
-    }
-    return count;
-}
-
-static unsigned links_sort_out(const struct mesh_daemon *daemon,
-                               struct mesh_map_link links[PAIRS_MAX])
-{
-    static struct mesh_cable_pair pairs[PAIRS_MAX];
-    static const struct mesh_neighbour *peers[PAIRS_MAX];
-    unsigned count = pairs_collect(daemon, pairs, peers), link_count = 0;
-
-    mesh_cable_pairs_sort_out(daemon->node.id, pairs, count);
-    for (unsigned i = 0; i < count; i++) {
-        if (!pairs[i].link)
-            continue;
-        links[link_count++] = (struct mesh_map_link){
-            .lane = pairs[i].local->index,
-            .cable = pairs[i].cable,
-            .remote_node = pairs[i].node_id,
-            .remote_instance = peers[i]->instance,
-            .remote_lane = pairs[i].remote->index,
-            .flags = mesh_daemon_link_reached(
-                         &daemon->lanes[pairs[i].local->index], peers[i])
-                         ? 0
-                         : MESH_MAP_LINK_UNREACHED,
-        };
-    }
-    return link_count;
-}
-
-/* What of the hearing is links goes into the own record. */
-static void links_publish(struct mesh_daemon *daemon)
-{
-    static struct mesh_map_link links[PAIRS_MAX];
-    static struct mesh_lane_info lanes[MESH_MAP_MAX_LANES];
-    unsigned link_count = links_sort_out(daemon, links), lane_count = 0;
-
-    for (unsigned i = 0; i < MESH_MAP_MAX_LANES; i++) {
-        if (daemon->lanes[i].used)
-            lanes[lane_count++] = daemon->lanes[i].info;
-    }
-    /* Errors are logged, and what is within the limits is used. */
-    (void)mesh_link_map_self_set(daemon->map, lanes, lane_count, links,
-                                 link_count, mesh_clock_ns());
-    daemon->links_changed = false;
 }
 
 /* Settling ---------------------------------------------------------------- */
@@ -174,7 +101,7 @@ static void relay_tell(struct mesh_daemon *daemon)
 void mesh_daemon_work(struct mesh_daemon *daemon)
 {
     if (daemon->links_changed)
-        links_publish(daemon);
+        mesh_daemon_record_links(daemon);
     mesh_loop_timer_set(daemon->loop, &daemon->map_timer,
                         mesh_link_map_tick(daemon->map, mesh_clock_ns()));
     map_drain(daemon);
@@ -191,120 +118,6 @@ void mesh_daemon_work(struct mesh_daemon *daemon)
 static void map_fire(struct mesh_loop_timer *timer)
 {
     mesh_daemon_work(mesh_loop_owner(timer, struct mesh_daemon, map_timer));
-}
-
-/* Lanes ------------------------------------------------------------------- */
-
-static bool is_same_lane(const struct mesh_daemon_lane *lane,
-                         const struct mesh_lane *found)
-{
-    return lane->used && lane->info.port == found->port &&
-           strcmp(lane->info.ibdev, found->ibdev) == 0;
-}
-
-/* The place of a lane: its own, else a new one, else that of one that has
- * gone.  NULL: the limit. */
-static struct mesh_daemon_lane *lane_place(struct mesh_daemon *daemon,
-                                           const struct mesh_lane *found,
-                                           const bool *taken)
-{
-    unsigned max = (unsigned)daemon->settings.max_lanes;
-
-    for (unsigned i = 0; i < max; i++) {
-        if (is_same_lane(&daemon->lanes[i], found))
-            return &daemon->lanes[i];
-    }
-    for (unsigned i = 0; i < max; i++) {
-        if (!daemon->lanes[i].used)
-            return &daemon->lanes[i];
-    }
-    for (unsigned i = 0; i < max; i++) {
-        if (!taken[i] && !daemon->lanes[i].present)
-            return &daemon->lanes[i];
-    }
-    return NULL;
-}
-
-static void lane_refuse(struct mesh_daemon *daemon,
-                        const struct mesh_lane *found)
-{
-    char label[MESH_LANE_LABEL_LEN];
-    unsigned suppressed;
-
-    daemon->lanes_refused++;
-    if (mesh_log_limit_pass(&daemon->lanes_limit, mesh_clock_ns(), &suppressed))
-        mesh_warn("lane %s is left out: LIMIT_LANES, MESH_MESHD_LANES=%d are "
-                  "there",
-                  mesh_lane_label(found, label), daemon->settings.max_lanes);
-}
-
-static void lanes_take(struct mesh_daemon *daemon,
-                       const struct mesh_lane *found, unsigned count)
-{
-    bool taken[MESH_MAP_MAX_LANES] = {false};
-
-    /* Known ones first, so that no other gets their place. */
-    for (unsigned pass = 0; pass < 2; pass++) {
-        for (unsigned i = 0; i < count; i++) {
-            struct mesh_daemon_lane *lane =
-                lane_place(daemon, &found[i], taken);
-            bool known = lane != NULL && is_same_lane(lane, &found[i]);
-
-            if (pass == 0 ? !known : known)
-                continue;
-            if (lane == NULL) {
-                lane_refuse(daemon, &found[i]);
-                continue;
-            }
-            taken[lane - daemon->lanes] = true;
-            daemon->links_changed |= mesh_daemon_lane_update(lane, &found[i]);
-        }
-    }
-    for (unsigned i = 0; i < MESH_MAP_MAX_LANES; i++) {
-        if (daemon->lanes[i].present && !taken[i])
-            daemon->links_changed |=
-                mesh_daemon_lane_update(&daemon->lanes[i], NULL);
-    }
-}
-
-static void scan(struct mesh_daemon *daemon)
-{
-    struct mesh_lane *found = NULL;
-    unsigned count = 0;
-    int error;
-
-    daemon->scanned_ns = mesh_clock_ns();
-    mesh_change_watch_devices(daemon->changes);
-    error = mesh_lane_discover(daemon->lane_filter, &found, &count);
-    /* -EINVAL: nothing of what the filter lists exists.  What could not be
-     * read for another reason is taken to be as it was. */
-    if (error == 0 || error == -EINVAL)
-        lanes_take(daemon, found, count);
-    free(found);
-    daemon->first_scan_done = true;
-}
-
-static void scan_fire(struct mesh_loop_timer *timer)
-{
-    struct mesh_daemon *daemon =
-        mesh_loop_owner(timer, struct mesh_daemon, scan_timer);
-
-    scan(daemon);
-    mesh_loop_timer_set(daemon->loop, timer,
-                        daemon->scanned_ns +
-                            daemon->settings.rescan_ms * NS_PER_MS);
-    mesh_daemon_work(daemon);
-}
-
-static void lanes_changed(void *arg)
-{
-    struct mesh_daemon *daemon = arg;
-    uint64_t due = mesh_clock_ns() + SCAN_SOON_NS;
-
-    if (due < daemon->scanned_ns + SCAN_APART_NS)
-        due = daemon->scanned_ns + SCAN_APART_NS;
-    if (daemon->scan_timer.prev == NULL || due < daemon->scan_timer.due_ns)
-        mesh_loop_timer_set(daemon->loop, &daemon->scan_timer, due);
 }
 
 /* Idle -------------------------------------------------------------------- */
@@ -448,14 +261,12 @@ static void timers_init(struct mesh_daemon *daemon)
     uint64_t now = mesh_clock_ns();
 
     daemon->map_timer.fire = map_fire;
-    daemon->scan_timer.fire = scan_fire;
     daemon->settle_timer.fire = settle_fire;
     daemon->idle_timer.fire = idle_fire;
-    daemon->lanes_limit.interval_ns = LOG_EVERY_NS;
     daemon->busy_ns = now;
     daemon->changed_ns = now;
     mesh_loop_timer_set(daemon->loop, &daemon->map_timer, now);
-    mesh_loop_timer_set(daemon->loop, &daemon->scan_timer, now);
+    mesh_daemon_scan_init(daemon);
     if (daemon->leave_when_idle)
         mesh_loop_timer_set(daemon->loop, &daemon->idle_timer, now);
 }
@@ -475,8 +286,8 @@ static int parts_create(struct mesh_daemon *daemon)
         error = map_create(daemon);
     }
     if (error == 0)
-        error = mesh_change_watch_create(daemon->loop, lanes_changed, daemon,
-                                         &daemon->changes);
+        error = mesh_change_watch_create(daemon->loop, mesh_daemon_scan_soon,
+                                         daemon, &daemon->changes);
     if (error != 0)
         return error;
     for (unsigned i = 0; i < MESH_MAP_MAX_LANES; i++)

@@ -19,6 +19,10 @@ libmeshd_la_SOURCES = \
 	src/meshd/daemon_lane.h \
 	src/meshd/daemon_link.c \
 	src/meshd/daemon_link.h \
+	src/meshd/daemon_record.c \
+	src/meshd/daemon_record.h \
+	src/meshd/daemon_scan.c \
+	src/meshd/daemon_scan.h \
 	src/meshd/daemon_settings.c \
 	src/meshd/daemon_settings.h \
 	src/meshd/daemon_status.c \
