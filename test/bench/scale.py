@@ -45,7 +45,10 @@ def main():
     """All cases; what fails is an exception."""
     lab.FABRIC = os.environ["MESH_LAB_FABRIC"] = "swverbs"
     for case in sys.argv[1:] or CASES:
-        run(case)
+        try:
+            run(case)
+        except lab.Failure as error:
+            sys.exit(f"{case}: {error}\n{error.output}")
 
 
 if __name__ == "__main__":
