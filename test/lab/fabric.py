@@ -142,6 +142,13 @@ def every_cable_leads_somewhere(net):
         net.shell(node, script)
 
 
+def few_local_ports(net):
+    """One node may have more connections than ports for them to come from."""
+    node = net.nodes()[0]
+    net.shell(node, "echo 40000 40063 >/proc/sys/net/ipv4/ip_local_port_range")
+    net.mpirun("connect", hosts=[node], slots=16).succeeded()
+
+
 def _running(pid):
     try:
         text = pathlib.Path(f"/proc/{pid}/stat").read_text("utf-8")
@@ -196,4 +203,5 @@ if __name__ == "__main__":
     if lab.FABRIC == "swverbs":
         TESTS += [(name, [every_cable_leads_somewhere]) for name in
                   ("ring8", "line6", "topologies.json#two-rings", "ring64")]
+        TESTS.append(("pair", [few_local_ports]))
     lab.main(TESTS)

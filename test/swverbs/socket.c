@@ -50,6 +50,9 @@ static int connect_start(const struct swv_device *dev,
     if (fd < 0)
         return -errno;
     set_common(fd, dev->cfg.netdev);
+    /* Else a port would serve one connection only, whoever is at its other
+     * end, and processes with many of them would run out of ports. */
+    set_int(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
     if (bind(fd, (struct sockaddr *)&from, from_len) != 0)
         err = errno == EADDRNOTAVAIL ? ENETUNREACH : errno;
     else if (connect(fd, (struct sockaddr *)&to, to_len) == 0 ||
