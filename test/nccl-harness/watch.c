@@ -28,6 +28,10 @@ static _Thread_local long switches;
 static atomic_ulong histogram[BUCKETS];
 static atomic_ulong calls;
 static atomic_long longest_us;
+/* Of the processor's time, which others on the machine do not lengthen. */
+static _Thread_local long cpu_start_us;
+static atomic_long longest_cpu_us;
+static atomic_ulong over_1ms;
 
 /* Whatever the plugin calls comes here, or nothing is seen. */
 void watch_init(void)
@@ -47,23 +51,50 @@ static long switches_now(void)
     return usage.ru_nvcsw;
 }
 
+static long cpu_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
 void watch_start(const char *what)
 {
+    cpu_start_us = cpu_us();
     switches = switches_now();
     clock_gettime(CLOCK_MONOTONIC, &start);
     watched = what;
 }
 
+static void raise_to(atomic_long *longest, long us)
+{
+    long most = atomic_load(longest);
+
+    while (us > most && !atomic_compare_exchange_weak(longest, &most, us))
+        ;
+}
+
 static void count(long us)
 {
     unsigned bucket = 0;
-    long most = atomic_load(&longest_us);
 
     for (long edge = 100; us >= edge && bucket + 1 < BUCKETS; edge *= 10)
         bucket++;
     atomic_fetch_add(&histogram[bucket], 1);
-    while (us > most && !atomic_compare_exchange_weak(&longest_us, &most, us))
-        ;
+    raise_to(&longest_us, us);
+}
+
+static void check_cpu(const char *what)
+{
+    const char *text = getenv("HARNESS_CPU_MS");
+    long us = cpu_us() - cpu_start_us;
+
+    raise_to(&longest_cpu_us, us);
+    if (us > 1000)
+        atomic_fetch_add(&over_1ms, 1);
+    if (text != NULL && (double)us > atof(text) * 1000)
+        fail("%s took %.1f ms of the processor", what, (double)us / 1000);
 }
 
 void watch_stop(void)
@@ -74,6 +105,7 @@ void watch_stop(void)
     long us;
 
     watched = NULL;
+    check_cpu(what);
     atomic_fetch_add(&calls, 1);
     if (switches_now() == switches)
         return;
@@ -93,6 +125,10 @@ void watch_report(int rank)
            rank, atomic_load(&calls), atomic_load(&histogram[0]),
            atomic_load(&histogram[1]), atomic_load(&histogram[2]),
            atomic_load(&histogram[3]), (double)atomic_load(&longest_us) / 1000);
+    printf("rank %d: %lu calls took more than 1 ms of the processor, the "
+           "longest %.2f ms\n",
+           rank, atomic_load(&over_1ms),
+           (double)atomic_load(&longest_cpu_us) / 1000);
 }
 
 /* The C library's functions that can sleep ----------------------------------
