@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nccl_metrics.h"
 
+#include "common/clock.h"
 #include "common/log.h"
 
 #include <inttypes.h>
@@ -46,4 +47,19 @@ void mesh_nccl_metrics_log(void)
     }
     if (atomic_exchange(&last, sum) != sum)
         mesh_info("metrics: %s", text);
+}
+
+void mesh_nccl_metrics_tick(const struct mesh_nccl_settings *settings)
+{
+    static atomic_uint_fast64_t due_ns;
+    uint64_t now = mesh_clock_ns();
+    uint_fast64_t due = atomic_load(&due_ns);
+
+    if (!settings->metrics || now < due)
+        return;
+    if (atomic_compare_exchange_strong(
+            &due_ns, &due,
+            now + (uint64_t)settings->metrics_interval_sec * 1000000000u) &&
+        due != 0)
+        mesh_nccl_metrics_log();
 }

@@ -7,6 +7,8 @@
 #ifndef MESH_NCCL_METRICS_H
 #define MESH_NCCL_METRICS_H
 
+#include "nccl_settings.h"
+
 #include <stdint.h>
 
 enum mesh_nccl_metric {
@@ -26,5 +28,7 @@ uint64_t mesh_nccl_metrics_read(enum mesh_nccl_metric metric);
 
 /* One line at INFO, where anything has changed since the last one. */
 void mesh_nccl_metrics_log(void);
+/* The same if they are wanted and the interval is over. */
+void mesh_nccl_metrics_tick(const struct mesh_nccl_settings *settings);
 
 #endif

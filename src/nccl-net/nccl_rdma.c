@@ -273,7 +273,8 @@ int mesh_nccl_rdma_gone(struct mesh_nccl_comm *comm)
 
     mesh_nccl_comm_fail_rail(
         comm, &comm->rails[0], lost == -ESHUTDOWN ? -ECONNRESET : lost,
-        "the connection is closed",
+        lost == -ECONNRESET ? "the peer process is gone"
+                            : "the connection is closed",
         comm->lost_reason[0] != '\0' ? comm->lost_reason : NULL);
     return atomic_load(&comm->error);
 }

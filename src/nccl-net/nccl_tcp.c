@@ -2,7 +2,9 @@
 #include "nccl_tcp.h"
 
 #include "nccl_metrics.h"
+#include "nccl_state.h"
 
+#include "common/clock.h"
 #include "common/log.h"
 
 #include <endian.h>
@@ -15,6 +17,7 @@
 #define HDR_MAGIC 0x4d4e4354u
 /* What one call moves at most, so that it does not take long. */
 #define CALL_BYTES (256u << 10)
+#define SECOND_NS  1000000000ull
 
 struct mesh_nccl_tcp_comm *mesh_nccl_tcp_comm_create(bool sender, int fd)
 {
@@ -104,7 +107,47 @@ static ssize_t moved(struct mesh_nccl_tcp_comm *comm, ssize_t done)
         return fail(comm, -ECONNRESET, "the peer closed the connection");
     if (errno == EAGAIN || errno == EINTR)
         return 0;
-    return fail(comm, -errno, "the connection broke");
+    if (errno == ETIMEDOUT)
+        return fail(comm, -ETIMEDOUT,
+                    "the peer's node does not answer; NCCL_MESH_TIMEOUT_SEC "
+                    "sets the limit");
+    return fail(comm, errno == EPIPE ? -ECONNRESET : -errno,
+                "the connection broke");
+}
+
+/* Posts ---------------------------------------------------------------------
+ * The receiver tells the sender of each receive that it posts, and nothing is
+ * sent before: once data is under way, a rank that is late cannot be told from
+ * one that is stopped.  All that was told has been read when the last send is
+ * over: closing a socket with unread data would cut off what is under way.
+ */
+
+static void tell_posts(struct mesh_nccl_tcp_comm *comm)
+{
+    ssize_t done;
+
+    if (comm->untold_count == 0 || comm->error != 0)
+        return;
+    done = moved(comm, send(comm->fd, comm->untold, comm->untold_count,
+                            MSG_NOSIGNAL | MSG_DONTWAIT));
+    if (done <= 0)
+        return;
+    comm->untold_count -= (unsigned)done;
+    memmove(comm->untold, comm->untold + done, comm->untold_count);
+}
+
+static int take_posts(struct mesh_nccl_tcp_comm *comm)
+{
+    uint8_t posts[MESH_NCCL_MAX_POSTS];
+    ssize_t done =
+        moved(comm, recv(comm->fd, posts, sizeof(posts), MSG_DONTWAIT));
+
+    for (ssize_t i = 0; i < done; i++) {
+        if (posts[i] == 0 || posts[i] > MESH_NCCL_MAX_RECVS)
+            return fail(comm, -EPROTO, "a post that has no place here");
+        comm->credits += posts[i];
+    }
+    return comm->error;
 }
 
 /* Sending -------------------------------------------------------------------
@@ -225,16 +268,50 @@ static ssize_t receive_some(struct mesh_nccl_tcp_comm *comm, size_t budget)
 /* Entries -------------------------------------------------------------------
  */
 
+/* The kernel takes nothing for the peer, which has posted for it. */
+static void stuck(struct mesh_nccl_tcp_comm *comm)
+{
+    const struct mesh_nccl_settings *settings = &mesh_nccl_state()->settings;
+    const uint64_t now = mesh_clock_ns();
+    const unsigned limit = (unsigned)settings->timeout_sec;
+    char what[160];
+
+    if (comm->stuck_ns == 0)
+        comm->stuck_ns = now;
+    if (now - comm->stuck_ns < limit * SECOND_NS || comm->warned)
+        return;
+    comm->warned = true;
+    mesh_nccl_metrics_add(MESH_NCCL_METRIC_TIMEOUTS, 1);
+    if (!settings->fatal_on_timeout) {
+        mesh_warn("to %s: writes made no progress for %u s; waiting on, since "
+                  "NCCL_MESH_FATAL_ON_TIMEOUT is 0",
+                  comm->peer_text, limit);
+        return;
+    }
+    snprintf(what, sizeof(what),
+             "writes made no progress for %u s, the peer's process or node is "
+             "stopped; NCCL_MESH_TIMEOUT_SEC sets the limit",
+             limit);
+    (void)fail(comm, -ETIMEDOUT, what);
+}
+
 static void progress(struct mesh_nccl_tcp_comm *comm)
 {
     size_t budget = CALL_BYTES;
     ssize_t done = 1;
 
+    tell_posts(comm);
     while (comm->head != NULL && comm->error == 0 && done > 0 && budget > 0) {
         done =
             comm->sender ? send_some(comm, budget) : receive_some(comm, budget);
         if (done > 0)
             budget -= (size_t)done < budget ? (size_t)done : budget;
+    }
+    if (comm->sender && comm->head != NULL && budget == CALL_BYTES) {
+        stuck(comm);
+    } else if (budget != CALL_BYTES) {
+        comm->stuck_ns = 0;
+        comm->warned = false;
     }
 }
 
@@ -249,9 +326,12 @@ static int tcp_send(struct mesh_nccl_object *object, void *data, size_t size,
     *request_p = NULL;
     pthread_mutex_lock(&comm->lock);
     ret = comm->error;
-    if (ret == 0)
+    if (ret == 0 && comm->credits == 0)
+        ret = take_posts(comm);
+    if (ret == 0 && comm->credits > 0)
         request = request_get(comm);
     if (request != NULL) {
+        comm->credits--;
         request->count = 1;
         request->data[0] = data;
         request->sizes[0] = size;
@@ -277,7 +357,7 @@ static int tcp_recv(struct mesh_nccl_object *object, unsigned count,
     *request_p = NULL;
     pthread_mutex_lock(&comm->lock);
     ret = comm->error;
-    if (ret == 0)
+    if (ret == 0 && comm->untold_count < MESH_NCCL_MAX_POSTS)
         request = request_get(comm);
     if (request != NULL) {
         request->count = count;
@@ -287,11 +367,14 @@ static int tcp_recv(struct mesh_nccl_object *object, unsigned count,
             request->tags[i] = tags[i];
         }
         *request_p = &request->object;
+        comm->untold[comm->untold_count++] = (uint8_t)count;
+        tell_posts(comm);
     }
     pthread_mutex_unlock(&comm->lock);
     return ret;
 }
 
+/* There is no helper here that would log the metrics. */
 static int tcp_test(struct mesh_nccl_object *object, bool *done_p, int *sizes_p)
 {
     struct mesh_nccl_tcp_request *request =
@@ -311,6 +394,8 @@ static int tcp_test(struct mesh_nccl_object *object, bool *done_p, int *sizes_p)
         ret = comm->error;
     }
     pthread_mutex_unlock(&comm->lock);
+    if (*done_p)
+        mesh_nccl_metrics_tick(&mesh_nccl_state()->settings);
     return ret;
 }
 

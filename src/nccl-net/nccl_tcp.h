@@ -86,6 +86,13 @@ struct mesh_nccl_tcp_comm {
     unsigned desc;   /* receive: which of the head is being read */
     size_t data_len; /* of this message */
     size_t data_moved;
+    unsigned credits; /* sender: sends that the receiver has posted for */
+    /* Receiver: posts that the sender is not told of yet, as on the wire: a
+     * byte for each, how many sends it takes. */
+    uint8_t untold[MESH_NCCL_MAX_POSTS];
+    unsigned untold_count;
+    uint64_t stuck_ns; /* sender: since when the kernel takes no more; 0 */
+    bool warned;
 };
 
 struct mesh_nccl_tcp_listener {

@@ -22,6 +22,8 @@
 #define MAX_ARRIVING 64
 #define ADDRESS_NS   3000000000ull /* to try one address */
 #define ABANDONED_NS 60000000000ull
+/* The sender's own check comes before the kernel's: it says more. */
+#define LATER_MS 2000
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mesh_nccl_tcp_comm *calls; /* by cookie, guarded by lock */
@@ -36,9 +38,9 @@ static void make_proof(const struct mesh_nccl_tcp_comm *comm, const char *who,
                        uint8_t proof[MESH_NCCL_TCP_PROOF])
 {
     crypto_generichash_state state;
-    char label[16] = "";
+    char label[24] = "";
 
-    snprintf(label, sizeof(label), "mesh tcp %s", who);
+    snprintf(label, sizeof(label), "mesh tcp 2 %s", who);
     crypto_generichash_init(&state, comm->token, sizeof(comm->token),
                             MESH_NCCL_TCP_PROOF);
     crypto_generichash_update(&state, (const uint8_t *)label, sizeof(label));
@@ -154,7 +156,10 @@ static int exchange(struct mesh_nccl_tcp_comm *comm)
 
 static void tune(int fd)
 {
-    int timeout_ms = mesh_nccl_state()->settings.timeout_sec * 1000;
+    const struct mesh_nccl_settings *settings = &mesh_nccl_state()->settings;
+    int timeout_ms = settings->fatal_on_timeout
+                         ? settings->timeout_sec * 1000 + LATER_MS
+                         : 0;
 
     mesh_oob_socket_tune(fd);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms,

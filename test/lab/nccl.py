@@ -29,7 +29,7 @@ TWIN_SHARE = 0.25
 # Longer than a queue pair goes on trying.
 STOPPED_S = 6
 LONG_STOP_S = 120
-LONG_S = 500
+LONG_S = 900
 # What all meshds of a node have: memory in kB, mappings, open files.
 HOLDS = """
 for pid in $(busybox pidof meshd); do

@@ -134,12 +134,15 @@ static int start_send(struct link *link, struct link_request *slot)
     uint8_t *data = buffer(link, link->group, i);
     int result;
 
-    fill(view(link, link->group, i), size,
-         pattern(&link->plan, link->group, i));
+    if (!link->filled)
+        fill(view(link, link->group, i), size,
+             pattern(&link->plan, link->group, i));
+    link->filled = true; /* the plugin may not take it yet */
     result = net_isend(link->net, link->comm, data, size, TAG_BASE + (int)i,
                        link->mr, &slot->request);
     if (result != MESH_NCCL_SUCCESS || slot->request == NULL)
         return result;
+    link->filled = false;
     slot->first = link->group;
     slot->count = i;
     link->started++;

@@ -41,6 +41,7 @@ struct link {
     void *mr;
     unsigned started;  /* messages; a receiver counts groups */
     unsigned matched;  /* sender: of the group at hand */
+    bool filled;       /* sender: the next message's buffer */
     unsigned group;    /* the one at hand */
     unsigned finished; /* groups, or messages */
     unsigned total;

@@ -15,6 +15,7 @@ struct options options = {
     .plan = {.messages = 30, .max_size = 65536, .max_group = 4, .depth = 8},
     .victim = -1,
     .sleeper = -1,
+    .late = -1,
 };
 
 /* Where each goes; what is no text is a number. */
@@ -40,6 +41,7 @@ static const struct {
     {"victim", NUMBER, &options.victim},
     {"sleeper", NUMBER, &options.sleeper},
     {"seconds", NUMBER, &options.seconds},
+    {"late", NUMBER, &options.late},
     {"expect-error", FLAG, &options.expect_error},
 };
 

@@ -24,6 +24,7 @@ struct options {
     int victim;        /* this rank kills itself; -1: none */
     int sleeper;       /* this one stops until SIGCONT; -1: none */
     unsigned seconds;  /* or so long; 0: until somebody sends it */
+    int late;          /* this one begins so long after the others; -1: none */
     bool expect_error; /* something is done to us from outside */
 };
 

@@ -8,8 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WAIT_US   2000
-#define WAITS_MAX (180 * 1000000 / WAIT_US)
+#define WAIT_US 2000
+#define SETUP_S 180
+#define BARRIER_S                                               \
+    1200 /* a rank without comms waits for all the others' work \
+          */
 
 static const char *directory;
 
@@ -55,6 +58,17 @@ static bool read_file(const char *path, void *data, size_t len)
     return true;
 }
 
+static void wait_file(const char *path, void *data, size_t len,
+                      unsigned seconds)
+{
+    for (unsigned i = 0; i < seconds * (1000000 / WAIT_US); i++) {
+        if (read_file(path, data, len))
+            return;
+        usleep(WAIT_US);
+    }
+    fail("no %s within %u s", path, seconds);
+}
+
 void side_get(void *data, size_t len, const char *format, ...)
 {
     char path[512];
@@ -63,19 +77,16 @@ void side_get(void *data, size_t len, const char *format, ...)
     va_start(args, format);
     path_of(path, sizeof(path), format, args);
     va_end(args);
-    for (unsigned i = 0; i < WAITS_MAX; i++) {
-        if (read_file(path, data, len))
-            return;
-        usleep(WAIT_US);
-    }
-    fail("no %s within three minutes", path);
+    wait_file(path, data, len, SETUP_S);
 }
 
 void side_barrier(const char *name, unsigned rank, unsigned ranks)
 {
-    char byte = 'x';
+    char path[512], byte = 'x';
 
     side_put(&byte, 1, "%s.%u", name, rank);
-    for (unsigned i = 0; i < ranks; i++)
-        side_get(&byte, 1, "%s.%u", name, i);
+    for (unsigned i = 0; i < ranks; i++) {
+        snprintf(path, sizeof(path), "%s/%s.%u", directory, name, i);
+        wait_file(path, &byte, 1, BARRIER_S);
+    }
 }

@@ -3,7 +3,7 @@
  * side: how ranks hand each other their handles, as NCCL's bootstrap does.
  *
  * Files in a directory that all ranks see; the last path component names what
- * is told. Waiting ends the process after three minutes.
+ * is told. Waiting has a limit, which ends the process.
  */
 #ifndef HARNESS_SIDE_H
 #define HARNESS_SIDE_H
