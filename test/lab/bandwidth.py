@@ -17,7 +17,8 @@ CONFIG = "/etc/swverbs.conf"
 # GT/s and width of PCIe, and what that is in Mb/s.
 EASY, HARD = ("0.05x1", 40), ("64x16", 1_008_240)
 # Set up 20 s, 3 s to measure, 10 s until queue pairs give up; twice.
-PROBE_S = 80
+# Emulated devices take longer to give up, 50 s for a link.
+PROBE_S = 200 if lab.MACHINES else 80
 
 
 def _probe(net, node="n1", env=None, options="--bandwidth"):
