@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += contrib/common.sh contrib/completion/mesh-lab contrib/demo contrib/demolib contrib/lab \
-	contrib/mesh-env contrib/mesh-lab contrib/packages contrib/test test/lab \
+EXTRA_DIST += contrib/common.sh contrib/completion/mesh-lab contrib/demo \
+	contrib/demolib contrib/lab contrib/mesh-env contrib/mesh-lab \
+	contrib/packages contrib/test test/lab \
 	test/bench/relay_cost.py test/packages test/docs/blocks.py \
 	test/docs/check.py test/docs/test-settings \
 	test/mpi/alltoall.c test/mpi/mpi_test.h

@@ -17,7 +17,7 @@ CONFIG = "/etc/swverbs.conf"
 # GT/s and width of PCIe, and what that is in Mb/s.
 EASY, HARD = ("0.05x1", 40), ("64x16", 1_008_240)
 # Set up 20 s, 3 s to measure, 10 s until queue pairs give up; twice.
-# Emulated devices take longer to give up, 50 s for a link.
+# Emulated ones were seen to take 120 s with a lane that went down.
 PROBE_S = 200 if lab.MACHINES else 80
 
 
