@@ -51,14 +51,14 @@ static int modify_check(struct swv_qp *qp, const struct ibv_qp_attr *a,
                         int mask)
 {
     struct ibv_qp *ib = &qp->ib.qp_base;
-    enum ibv_qp_state next = mask & IBV_QP_STATE ? a->qp_state : ib->state;
+    enum ibv_qp_state next = mask & IBV_QP_STATE ? a->qp_state : qp->state;
     int ret;
 
-    if ((mask & IBV_QP_CUR_STATE) && a->cur_qp_state != ib->state)
+    if ((mask & IBV_QP_CUR_STATE) && a->cur_qp_state != qp->state)
         return EINVAL;
-    if (next != ib->state || (mask & ~IBV_QP_STATE) != 0 ||
+    if (next != qp->state || (mask & ~IBV_QP_STATE) != 0 ||
         next == IBV_QPS_INIT) {
-        if (swv_state_check(ib->qp_type, ib->state, next, mask) != 0)
+        if (swv_state_check(ib->qp_type, qp->state, next, mask) != 0)
             return EINVAL;
     }
     ret = check_init(a, mask);
@@ -114,14 +114,13 @@ static void to_reset(struct swv_qp *qp)
     memset(&qp->attr, 0, sizeof(qp->attr));
     qp->rq.head = qp->rq.tail;
     qp->last_wqe = qp->comm_est = qp->cq_lost = false;
-    ib->state = IBV_QPS_RESET;
+    qp->state = IBV_QPS_RESET;
 }
 
 static void modify_apply(struct swv_qp *qp, const struct ibv_qp_attr *a,
                          int mask)
 {
-    struct ibv_qp *ib = &qp->ib.qp_base;
-    enum ibv_qp_state next = mask & IBV_QP_STATE ? a->qp_state : ib->state;
+    enum ibv_qp_state next = mask & IBV_QP_STATE ? a->qp_state : qp->state;
 
     if (next == IBV_QPS_RESET) {
         to_reset(qp);
@@ -132,7 +131,7 @@ static void modify_apply(struct swv_qp *qp, const struct ibv_qp_attr *a,
         return;
     }
     modify_store(qp, a, mask);
-    ib->state = next;
+    qp->state = next;
     if (next == IBV_QPS_RTS)
         swv_req_kick(qp);
     if (next == IBV_QPS_SQD && a->en_sqd_async_notify &&
@@ -182,6 +181,8 @@ SWV_EXPORT int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
         ret = rtr_resolve(qp, attr);
     if (ret == 0)
         modify_apply(qp, attr, mask);
+    if (ret == 0 && (mask & IBV_QP_STATE))
+        ibqp->state = attr->qp_state;
     swv_unlock(c);
     return ret;
 }
@@ -193,17 +194,18 @@ SWV_EXPORT int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr,
     struct swv_ctx *c = qp->ctx;
     int err;
 
-    (void)mask;
     swv_lock(c);
     err = swv_fault_verb_locked(c, SWV_VERB_QUERY_QP);
     *attr = qp->attr;
-    attr->qp_state = attr->cur_qp_state = ibqp->state;
+    attr->qp_state = attr->cur_qp_state = qp->state;
     attr->cap = qp->init.cap;
     attr->sq_psn = qp->next_psn;
     attr->rq_psn = qp->resp.psn;
     attr->sq_draining =
-        ibqp->state == IBV_QPS_SQD && qp->sq.head != qp->sq.next;
+        qp->state == IBV_QPS_SQD && qp->sq.head != qp->sq.next;
     *init = qp->init;
+    if (err == 0 && (mask & IBV_QP_STATE))
+        ibqp->state = attr->qp_state;
     swv_unlock(c);
     return err;
 }

@@ -250,6 +250,8 @@ struct swv_resp {
 struct swv_qp {
     struct ibv_qp_ex ib;
     struct swv_ctx *ctx; /* borrowed */
+    /* ib's is what the program has last asked for or been told. */
+    enum ibv_qp_state state;
     struct ibv_qp_attr attr;
     struct ibv_qp_init_attr init;
     struct swv_sq sq;

@@ -33,7 +33,7 @@ static bool op_is_read(int op)
 
 static int post_check(struct swv_qp *qp, const struct ibv_send_wr *wr)
 {
-    enum ibv_qp_state s = qp->ib.qp_base.state;
+    enum ibv_qp_state s = qp->state;
     int op = wire_op(wr->opcode);
 
     if (s == IBV_QPS_RESET || s == IBV_QPS_INIT || s == IBV_QPS_RTR)
@@ -147,7 +147,7 @@ int swv_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr,
         wr = wr->next;
     if (ret != 0)
         *bad = wr;
-    if (ibqp->state == IBV_QPS_ERR)
+    if (qp->state == IBV_QPS_ERR)
         swv_qp_flush_sq(qp);
     else
         swv_req_kick(qp);

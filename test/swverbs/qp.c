@@ -112,7 +112,7 @@ static struct swv_qp *qp_alloc(struct swv_ctx *c,
     ib->recv_cq = a->recv_cq;
     ib->srq = a->srq;
     ib->qp_type = a->qp_type;
-    ib->state = IBV_QPS_RESET;
+    ib->state = qp->state = IBV_QPS_RESET;
     qp->ctx = c;
     qp->tick_at = SWV_TIME_NEVER;
     swv_list_init(&qp->ack_link);
@@ -240,9 +240,9 @@ void swv_qp_flush_sq(struct swv_qp *qp)
 /* To the error state: what was posted comes back, what comes in is lost. */
 void swv_qp_error(struct swv_qp *qp)
 {
-    if (qp->ib.qp_base.state == IBV_QPS_ERR)
+    if (qp->state == IBV_QPS_ERR)
         return;
-    qp->ib.qp_base.state = IBV_QPS_ERR;
+    qp->state = IBV_QPS_ERR;
     qp->tick_at = SWV_TIME_NEVER;
     qp->rnr_until = 0;
     if (qp->tx != NULL)
@@ -255,7 +255,7 @@ void swv_qp_error(struct swv_qp *qp)
 
 void swv_qp_fatal(struct swv_qp *qp, enum ibv_event_type ev)
 {
-    if (qp->ib.qp_base.state == IBV_QPS_ERR)
+    if (qp->state == IBV_QPS_ERR)
         return;
     swv_async_qp(qp, ev);
     swv_qp_error(qp);

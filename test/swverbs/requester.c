@@ -88,7 +88,7 @@ void swv_req_retire(struct swv_qp *qp)
 /* In SQD: says so once the send queue is idle. */
 void swv_req_sqd(struct swv_qp *qp)
 {
-    if (qp->sqd_notify && qp->ib.qp_base.state == IBV_QPS_SQD &&
+    if (qp->sqd_notify && qp->state == IBV_QPS_SQD &&
         qp->sq.head == qp->sq.next) {
         qp->sqd_notify = false;
         swv_async_qp(qp, IBV_EVENT_SQ_DRAINED);
@@ -174,7 +174,7 @@ static bool may_start(struct swv_qp *qp, uint32_t counter)
 {
     struct swv_sqe *e = swv_sqe(qp, counter);
 
-    if (qp->ib.qp_base.state != IBV_QPS_RTS || !sqe_check(qp, e))
+    if (qp->state != IBV_QPS_RTS || !sqe_check(qp, e))
         return false;
     if ((e->flags & IBV_SEND_FENCE) && reads_before(qp, counter) != 0)
         return false;
@@ -278,7 +278,7 @@ static void batch_sent(struct swv_qp *qp, uint64_t sent)
 
 static bool can_send(struct swv_qp *qp)
 {
-    enum ibv_qp_state s = qp->ib.qp_base.state;
+    enum ibv_qp_state s = qp->state;
 
     if ((s != IBV_QPS_RTS && s != IBV_QPS_SQD) || !qp->ctx->port_up ||
         qp->ctx->cut)
@@ -302,7 +302,7 @@ void swv_req_kick(struct swv_qp *qp)
     if (qp->sq.head == qp->sq.tail)
         return;
     swv_req_arm(qp);
-    if (qp->tx == NULL && qp->ib.qp_base.state == IBV_QPS_RTS)
+    if (qp->tx == NULL && qp->state == IBV_QPS_RTS)
         swv_conn_connect(qp);
     while (can_send(qp)) {
         msg.msg_iovlen = (size_t)batch_fill(qp, iov);

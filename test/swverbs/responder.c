@@ -271,7 +271,7 @@ static struct swv_qp *conn_target(struct swv_conn *conn)
 
     if (qp == NULL || qp->ib.qp_base.qp_type != IBV_QPT_RC)
         return NULL;
-    s = qp->ib.qp_base.state;
+    s = qp->state;
     if (s != IBV_QPS_RTR && s != IBV_QPS_RTS && s != IBV_QPS_SQD)
         return NULL;
     if (qp->attr.dest_qp_num != conn->src_qpn ||
@@ -321,7 +321,7 @@ static void request_start(struct swv_conn *conn, struct swv_qp *qp,
     if (qp->resp.conn != conn)
         qp->resp.nak_sent = false;
     qp->resp.conn = conn;
-    if (qp->ib.qp_base.state == IBV_QPS_RTR && !qp->comm_est) {
+    if (qp->state == IBV_QPS_RTR && !qp->comm_est) {
         qp->comm_est = true;
         swv_async_qp(qp, IBV_EVENT_COMM_EST);
     }

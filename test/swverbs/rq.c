@@ -71,14 +71,14 @@ int swv_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr,
     swv_lock(qp->ctx);
     ret = swv_fault_verb_locked(qp->ctx, SWV_VERB_POST_RECV);
     for (; wr != NULL && ret == 0; wr = ret == 0 ? wr->next : wr) {
-        if (ibqp->srq != NULL || ibqp->state == IBV_QPS_RESET)
+        if (ibqp->srq != NULL || qp->state == IBV_QPS_RESET)
             ret = EINVAL;
         else
             ret = swv_rq_post(&qp->rq, wr);
     }
     if (ret != 0)
         *bad = wr;
-    if (ibqp->state == IBV_QPS_ERR)
+    if (qp->state == IBV_QPS_ERR)
         swv_qp_flush_rq(qp);
     swv_unlock(qp->ctx);
     return ret;

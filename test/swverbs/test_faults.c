@@ -134,6 +134,22 @@ static void test_complete(void **state)
     assert_int_equal(write_status(f), IBV_WC_WR_FLUSH_ERR);
 }
 
+/* What the QP says of itself is what libibverbs was last asked for or told:
+ * an error shows there only after a query. */
+static void test_state(void **state)
+{
+    struct fixture *f = *state;
+    struct ibv_qp_init_attr init;
+    struct ibv_qp_attr attr;
+
+    here(f, "complete REM_OP_ERR 1");
+    assert_int_equal(write_status(f), IBV_WC_REM_OP_ERR);
+    assert_int_equal(f->p.qp->state, IBV_QPS_RTS);
+    assert_int_equal(ibv_query_qp(f->p.qp, &attr, IBV_QP_STATE, &init), 0);
+    assert_int_equal(attr.qp_state, IBV_QPS_ERR);
+    assert_int_equal(f->p.qp->state, IBV_QPS_ERR);
+}
+
 /* One lost request is asked for again. */
 static void test_drop(void **state)
 {
@@ -285,6 +301,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_fail, setup, teardown),
         cmocka_unit_test_setup_teardown(test_complete, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_state, setup, teardown),
         cmocka_unit_test_setup_teardown(test_drop, setup, teardown),
         cmocka_unit_test_setup_teardown(test_drop_all, setup, teardown),
         cmocka_unit_test_setup_teardown(test_unpolled, setup, teardown),

@@ -132,7 +132,7 @@ void swv_ud_kick(struct swv_qp *qp)
 {
     struct swv_sq *sq = &qp->sq;
 
-    while (qp->ib.qp_base.state == IBV_QPS_RTS && sq->head != sq->tail) {
+    while (qp->state == IBV_QPS_RTS && sq->head != sq->tail) {
         struct swv_sqe *e = swv_sqe(qp, sq->head);
 
         e->status = ud_send(qp, e);
@@ -172,8 +172,8 @@ static struct swv_qp *ud_find(struct swv_ctx *c, const struct swv_hdr *h)
     struct swv_qp *qp = swv_qp_find(c, (uint32_t)be64toh(h->raddr));
 
     if (qp == NULL || qp->ib.qp_base.qp_type != IBV_QPT_UD ||
-        (qp->ib.qp_base.state != IBV_QPS_RTR &&
-         qp->ib.qp_base.state != IBV_QPS_RTS))
+        (qp->state != IBV_QPS_RTR &&
+         qp->state != IBV_QPS_RTS))
         return NULL;
     return be32toh(h->rkey) == qp->attr.qkey ? qp : NULL;
 }

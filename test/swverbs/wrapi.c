@@ -71,7 +71,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
     err = qp->build->err;
     if (err != 0)
         roll_back(qp);
-    else if (ex->qp_base.state == IBV_QPS_ERR)
+    else if (qp->state == IBV_QPS_ERR)
         swv_qp_flush_sq(qp);
     else
         swv_req_kick(qp);
