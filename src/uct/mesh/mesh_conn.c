@@ -39,17 +39,21 @@ void uct_mesh_conn_post(uct_mesh_conn_t *conn, unsigned events)
     eventfd_write(iface->wakeup_fd, 1);
 }
 
-uint32_t uct_mesh_conn_rx_limit(uct_mesh_conn_t *conn)
+unsigned uct_mesh_iface_share(const uct_mesh_iface_t *iface, unsigned conns)
 {
-    const uct_mesh_iface_t *iface = conn->iface;
-    unsigned window = iface->rx_share / iface->conn_count;
-    uint32_t limit;
+    unsigned window = iface->rx_share / conns;
 
     if (window > iface->rx_window)
-        window = iface->rx_window;
-    if (window < 2)
-        window = 2;
-    limit = conn->rx_seq + window;
+        return iface->rx_window;
+    return window > 2 ? window : 2;
+}
+
+uint32_t uct_mesh_conn_rx_limit(const uct_mesh_conn_t *conn)
+{
+    const uct_mesh_iface_t *iface = conn->iface;
+    uint32_t limit =
+        conn->rx_seq + uct_mesh_iface_share(iface, iface->conn_count);
+
     /* What was promised stays promised when more connections share. */
     return (int32_t)(limit - conn->rx_limit) > 0 ? limit : conn->rx_limit;
 }

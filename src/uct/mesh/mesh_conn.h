@@ -16,7 +16,8 @@
 
 #include "common/hash.h"
 
-/* What to do with a posted send once it is complete. */
+/* What to do with a posted send once it is complete. All zero while it is not
+ * used, as it is by those after which there is nothing to do. */
 typedef struct uct_mesh_tx_slot {
     struct uct_mesh_ep *ep;       /* borrowed; whose completion it is */
     uct_completion_t *comp;       /* borrowed, NULL: none */
@@ -24,6 +25,7 @@ typedef struct uct_mesh_tx_slot {
     uct_unpack_callback_t unpack; /* get_bcopy */
     void *unpack_arg;
     uint32_t length;
+    bool used;
     bool probe; /* does the peer still answer? */
 } uct_mesh_tx_slot_t;
 
@@ -70,6 +72,7 @@ typedef struct uct_mesh_conn {
     uint32_t sq_limit; /* sends that may be on the way */
     uint32_t tx_seq;   /* of the next active message */
     uint32_t tx_limit; /* credits: send while tx_seq is before it */
+    uint32_t slots_used;
     uint16_t peer_index;
     uint16_t index;
     uct_mesh_tx_slot_t *slots; /* owned */
@@ -172,8 +175,24 @@ static inline void uct_mesh_conn_work_add(uct_mesh_conn_t *conn, unsigned bits)
     conn->work |= bits;
 }
 
+/* What each connection of an interface may have on the way to it. */
+unsigned uct_mesh_iface_share(const uct_mesh_iface_t *iface, unsigned conns);
+
 /* The limit to tell the peer now: what it may have on the way from here. */
-uint32_t uct_mesh_conn_rx_limit(uct_mesh_conn_t *conn);
+uint32_t uct_mesh_conn_rx_limit(const uct_mesh_conn_t *conn);
+
+/* The same for each message, without a division. Main thread. */
+static inline unsigned uct_mesh_iface_window(uct_mesh_iface_t *iface)
+{
+    unsigned conns =
+        atomic_load_explicit(&iface->conn_count, memory_order_relaxed);
+
+    if (__builtin_expect(conns != iface->window_conns, 0)) {
+        iface->window = uct_mesh_iface_share(iface, conns);
+        iface->window_conns = conns;
+    }
+    return iface->window;
+}
 
 /* mesh_conn_hello.c: what to tell the peer, and taking over what it said:
  * -errno with a line in reason. iface->lock is held. */

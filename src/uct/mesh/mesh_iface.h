@@ -11,6 +11,7 @@
 #define UCT_MESH_IFACE_H
 
 #include "mesh_address.h"
+#include "mesh_am_wire.h"
 #include "mesh_config.h"
 #include "mesh_map.h"
 #include "mesh_md.h"
@@ -29,6 +30,16 @@ struct uct_mesh_ep;
 #define UCT_MESH_CONN_CHUNK  256
 #define UCT_MESH_CONN_CHUNKS 256
 
+/* Receive buffers that are posted together. */
+#define UCT_MESH_RX_BATCH 16
+
+/* The request of short active messages: what is the same for all is there. */
+struct uct_mesh_short {
+    struct ibv_send_wr wr;
+    struct ibv_sge sges[2];
+    char head[UCT_MESH_AM_HDR_LEN + sizeof(uint64_t)];
+};
+
 typedef struct uct_mesh_iface {
     uct_base_iface_t super;
     char slack[128]; /* a base of another build may be larger */
@@ -45,13 +56,19 @@ typedef struct uct_mesh_iface {
     struct uct_mesh_ep *dispatch_ep; /* whose requests are being retried */
     struct mesh_pool tx_pool;
     struct mesh_pool rx_pool;
-    unsigned rx_posted;         /* buffers in the SRQ */
-    unsigned rx_target;         /* how many should be */
-    unsigned rx_share;          /* of them for active messages of all */
-    unsigned rx_max;            /* SRQ size */
+    unsigned rx_posted;    /* buffers in the SRQ */
+    unsigned rx_target;    /* how many should be */
+    unsigned rx_batch;     /* how many may be missing, and one more */
+    unsigned rx_share;     /* of them for active messages of all */
+    unsigned rx_max;       /* SRQ size, without those that may be missing */
+    unsigned window;       /* each connection's part of rx_share, when */
+    unsigned window_conns; /* it is shared by so many; 0: not known */
     unsigned rx_payload_offset; /* of the payload in a receive buffer */
     unsigned rx_headroom;
     uct_recv_desc_t rx_release;
+    struct uct_mesh_short am_short;
+    struct ibv_recv_wr rx_wrs[UCT_MESH_RX_BATCH]; /* a list of all of them */
+    struct ibv_sge rx_sges[UCT_MESH_RX_BATCH];
     struct ibv_wc stash; /* found while arming, not handled yet */
     bool stashed;
     struct uct_mesh_conn **conns[UCT_MESH_CONN_CHUNKS]; /* owned, NULL holes */

@@ -80,6 +80,12 @@ static void choose_rx_layout(uct_mesh_iface_t *iface,
     *align_p = align < 64 ? 64 : align;
 }
 
+/* Receive buffers that nobody is promised: so many may be missing. */
+static unsigned spare(const uct_mesh_iface_t *iface)
+{
+    return iface->rx_batch - 1;
+}
+
 static void choose_sizes(uct_mesh_iface_t *iface,
                          const uct_mesh_iface_config_t *config)
 {
@@ -94,10 +100,12 @@ static void choose_sizes(uct_mesh_iface_t *iface,
     iface->rx_window = config->rx_window;
     iface->rx_queue_len =
         smaller(config->rx_queue_len, (unsigned)attr->max_srq_wr);
-    iface->rx_share = iface->rx_queue_len;
+    iface->rx_batch = smaller(UCT_MESH_RX_BATCH, 1 + iface->rx_queue_len / 32);
+    iface->rx_share = iface->rx_queue_len - spare(iface);
     iface->rx_target = iface->relayed ? 0 : iface->rx_queue_len;
     iface->rx_max =
-        smaller(4 * iface->rx_queue_len, (unsigned)attr->max_srq_wr);
+        smaller(4 * iface->rx_queue_len, (unsigned)attr->max_srq_wr) -
+        spare(iface);
     iface->seg_size = (unsigned)config->seg_size;
     iface->inline_size =
         smaller((unsigned)config->inline_size, UCT_MESH_MAX_INLINE);
@@ -143,15 +151,16 @@ static int create_cq(uct_mesh_iface_t *iface,
     unsigned sends = config->tx_cq_len;
     unsigned max = (unsigned)md->attr.max_cqe;
 
-    if (sends + iface->rx_max > max) {
+    if (sends + iface->rx_max + spare(iface) > max) {
         sends = smaller(sends, max / 2);
-        iface->rx_max = max - sends;
-        iface->rx_target = smaller(iface->rx_target, iface->rx_max);
+        iface->rx_max = max - sends - spare(iface);
+        iface->rx_target = smaller(iface->rx_target, max - sends);
         iface->rx_share = smaller(iface->rx_share, iface->rx_max);
     }
     iface->cq_avail = (int)sends;
-    iface->cq = ibv_create_cq(md->context, (int)(sends + iface->rx_max), NULL,
-                              iface->channel, 0);
+    iface->cq =
+        ibv_create_cq(md->context, (int)(sends + iface->rx_max + spare(iface)),
+                      NULL, iface->channel, 0);
     return iface->cq != NULL ? 0
                              : verbs_error(iface, "creating a completion queue",
                                            UCT_MESH_LIMIT_CQ);
@@ -160,7 +169,7 @@ static int create_cq(uct_mesh_iface_t *iface,
 static int create_srq(uct_mesh_iface_t *iface)
 {
     struct ibv_srq_init_attr init = {
-        .attr = {.max_wr = iface->rx_max, .max_sge = 1},
+        .attr = {.max_wr = iface->rx_max + spare(iface), .max_sge = 1},
     };
 
     iface->srq = ibv_create_srq(uct_mesh_iface_md(iface)->pd, &init);
@@ -199,6 +208,23 @@ static int probe_inline(uct_mesh_iface_t *iface)
     return 0;
 }
 
+/* What is the same for all short messages, and for all receive buffers. */
+static void prepare_requests(uct_mesh_iface_t *iface)
+{
+    struct uct_mesh_short *am = &iface->am_short;
+
+    am->sges[0].addr = (uintptr_t)am->head;
+    am->sges[0].length = sizeof(am->head);
+    am->wr.sg_list = am->sges;
+    am->wr.opcode = IBV_WR_SEND;
+    for (unsigned i = 0; i < UCT_MESH_RX_BATCH; i++) {
+        iface->rx_sges[i].length = iface->seg_size;
+        iface->rx_wrs[i].sg_list = &iface->rx_sges[i];
+        iface->rx_wrs[i].num_sge = 1;
+        iface->rx_wrs[i].next = &iface->rx_wrs[i + 1];
+    }
+}
+
 int uct_mesh_iface_verbs_init(uct_mesh_iface_t *iface,
                               const uct_mesh_iface_config_t *config,
                               const uct_iface_params_t *params)
@@ -211,6 +237,7 @@ int uct_mesh_iface_verbs_init(uct_mesh_iface_t *iface,
     choose_read_limits(iface);
     choose_rx_layout(iface, params, &align);
     choose_relay_sizes(iface, config);
+    prepare_requests(iface);
     mesh_pool_init(&iface->tx_pool, pd, iface->seg_size, 64, POOL_GROW,
                    config->tx_max_bufs);
     mesh_pool_init(&iface->rx_pool, pd,

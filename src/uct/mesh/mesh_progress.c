@@ -104,7 +104,7 @@ static inline uct_mesh_conn_t *take_send(uct_mesh_iface_t *iface,
     return conn;
 }
 
-static void handle_wc(uct_mesh_iface_t *iface, const struct ibv_wc *wc)
+static inline void handle_wc(uct_mesh_iface_t *iface, const struct ibv_wc *wc)
 {
     uct_mesh_conn_t *conn;
     ucs_status_t status;
@@ -178,7 +178,7 @@ static inline unsigned progress(uct_mesh_iface_t *iface, wc_handler_t handle)
         count = uct_mesh_conn_inbox_progress(iface);
         uct_mesh_rx_grow(iface);
     }
-    if (iface->rx_posted < iface->rx_target)
+    if (iface->rx_target - iface->rx_posted >= iface->rx_batch)
         uct_mesh_rx_refill(iface);
     if (iface->pending != NULL)
         uct_mesh_ep_pending_progress(iface);

@@ -26,7 +26,6 @@ ucs_status_t uct_mesh_relay_put_short(uct_ep_h tl_ep, const void *buffer,
                                       unsigned length, uint64_t remote_addr,
                                       uct_rkey_t rkey)
 {
-    static const uct_mesh_tx_slot_t slot;
     uct_mesh_ep_t *ep = (uct_mesh_ep_t *)tl_ep;
     char head[HDR];
     struct ibv_sge sges[2] = {
@@ -50,7 +49,7 @@ ucs_status_t uct_mesh_relay_put_short(uct_ep_h tl_ep, const void *buffer,
     if (length == 0)
         return UCS_OK;
     write_hdr(head, remote_addr, rkey);
-    return uct_mesh_tx_post(ep->conn, &wr, &slot, true);
+    return uct_mesh_tx_post(ep->conn, &wr, NULL, true);
 }
 
 ssize_t uct_mesh_relay_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack,
@@ -166,7 +165,7 @@ ucs_status_t uct_mesh_relay_get_zcopy(uct_ep_h ep, const uct_iov_t *iov,
 
 ucs_status_t uct_mesh_relay_post_nop(uct_mesh_conn_t *conn, bool probe)
 {
-    const uct_mesh_tx_slot_t slot = {.probe = probe};
+    static const uct_mesh_tx_slot_t probing = {.probe = true};
     char head[HDR];
     struct ibv_sge sge = {.addr = (uintptr_t)head, .length = sizeof(head)};
     struct ibv_send_wr wr = {
@@ -178,7 +177,7 @@ ucs_status_t uct_mesh_relay_post_nop(uct_mesh_conn_t *conn, bool probe)
     };
 
     write_hdr(head, 0, 0);
-    return uct_mesh_tx_post_own(conn, &wr, &slot, true);
+    return uct_mesh_tx_post_own(conn, &wr, probe ? &probing : NULL, true);
 }
 
 bool uct_mesh_relay_conn_add(uct_mesh_conn_t *conn)

@@ -19,8 +19,6 @@
 
 #include <string.h>
 
-#define REFILL_BATCH 64
-
 static char *payload_of(const uct_mesh_iface_t *iface,
                         const struct mesh_buf *buf)
 {
@@ -29,30 +27,26 @@ static char *payload_of(const uct_mesh_iface_t *iface,
 
 static unsigned post_batch(uct_mesh_iface_t *iface, unsigned wanted)
 {
-    struct ibv_recv_wr wrs[REFILL_BATCH], *bad;
-    struct ibv_sge sges[REFILL_BATCH];
+    struct ibv_recv_wr *wrs = iface->rx_wrs, *bad;
     unsigned count = 0;
     int error;
 
-    while (count < wanted && count < REFILL_BATCH) {
+    while (count < wanted && count < UCT_MESH_RX_BATCH) {
         struct mesh_buf *buf = mesh_pool_get(&iface->rx_pool);
 
         if (buf == NULL)
             break;
-        sges[count].addr =
+        iface->rx_sges[count].addr =
             (uintptr_t)payload_of(iface, buf) - UCT_MESH_AM_HDR_LEN;
-        sges[count].length = iface->seg_size;
-        sges[count].lkey = buf->lkey;
+        iface->rx_sges[count].lkey = buf->lkey;
         wrs[count].wr_id = (uintptr_t)buf;
-        wrs[count].sg_list = &sges[count];
-        wrs[count].num_sge = 1;
-        wrs[count].next = &wrs[count + 1];
         count++;
     }
     if (count == 0)
         return 0;
     wrs[count - 1].next = NULL;
     error = ibv_post_srq_recv(iface->srq, wrs, &bad);
+    wrs[count - 1].next = &wrs[count];
     if (error == 0)
         return count;
     uct_mesh_iface_failing(iface, "posting receive buffers", error);
@@ -107,9 +101,10 @@ void uct_mesh_rx_grow(uct_mesh_iface_t *iface)
 {
     unsigned wanted = iface->relayed ? relay_target(iface) : lane_target(iface);
 
-    if (wanted <= iface->rx_target)
+    iface->window_conns = 0; /* rx_share may be another */
+    if (wanted == 0 || wanted + iface->rx_batch - 1 <= iface->rx_target)
         return;
-    iface->rx_target = wanted;
+    iface->rx_target = wanted + iface->rx_batch - 1;
     uct_mesh_rx_refill(iface);
 }
 
@@ -130,15 +125,17 @@ static void deliver(uct_mesh_iface_t *iface, struct mesh_buf *buf, uint8_t id,
 {
     uct_am_handler_t *handler = &iface->super.am[id];
     char *payload = payload_of(iface, buf);
-    void *desc = payload - iface->rx_headroom;
     uct_recv_desc_t *release = &iface->rx_release;
-    ucs_status_t status;
+    ucs_status_t status =
+        handler->cb(handler->arg, payload, length, UCT_CB_PARAM_FLAG_DESC);
 
-    memcpy(buf->data, &buf, sizeof(buf));
-    memcpy((char *)desc - sizeof(release), &release, sizeof(release));
-    status = handler->cb(handler->arg, payload, length, UCT_CB_PARAM_FLAG_DESC);
-    if (status != UCS_INPROGRESS)
+    if (status != UCS_INPROGRESS) {
         mesh_pool_put(&iface->rx_pool, buf);
+        return;
+    }
+    memcpy(buf->data, &buf, sizeof(buf));
+    memcpy(payload - iface->rx_headroom - sizeof(release), &release,
+           sizeof(release));
 }
 
 static void protocol_error(uct_mesh_conn_t *conn, const char *what)
@@ -187,9 +184,9 @@ static void handle_ctrl(uct_mesh_conn_t *conn,
  * happens to carry them. */
 static inline void check_credits(uct_mesh_conn_t *conn)
 {
-    uint32_t limit = uct_mesh_conn_rx_limit(conn);
+    unsigned window = uct_mesh_iface_window(conn->iface);
 
-    if (2 * (limit - conn->rx_limit) >= limit - conn->rx_seq)
+    if (2 * (conn->rx_limit - conn->rx_seq) <= window)
         uct_mesh_conn_work_add(conn, UCT_MESH_WORK_CREDIT);
 }
 

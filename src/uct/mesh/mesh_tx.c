@@ -5,6 +5,7 @@
 #include "common/log.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 ucs_status_t uct_mesh_tx_no_resource(uct_mesh_ep_t *ep)
 {
@@ -64,19 +65,18 @@ ucs_status_t uct_mesh_tx_post_own(uct_mesh_conn_t *conn, struct ibv_send_wr *wr,
 
 ucs_status_t uct_mesh_conn_post_nop(uct_mesh_conn_t *conn, bool probe)
 {
-    const uct_mesh_tx_slot_t slot = {.probe = probe};
+    static const uct_mesh_tx_slot_t probing = {.probe = true};
     struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
 
     if (conn->sq_avail <= 0 || conn->iface->cq_avail <= 0)
         return conn->over ? conn->status : UCS_ERR_NO_RESOURCE;
     if (conn->iface->relayed)
         return uct_mesh_relay_post_nop(conn, probe);
-    return uct_mesh_tx_post_own(conn, &wr, &slot, true);
+    return uct_mesh_tx_post_own(conn, &wr, probe ? &probing : NULL, true);
 }
 
 bool uct_mesh_conn_drain(uct_mesh_conn_t *conn)
 {
-    static const uct_mesh_tx_slot_t slot;
     struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};
 
     if (conn->iface->relayed)
@@ -86,7 +86,7 @@ bool uct_mesh_conn_drain(uct_mesh_conn_t *conn)
     if (conn->sq_head - conn->sq_tail > conn->sq_mask ||
         conn->iface->cq_avail <= 0)
         return false;
-    if (uct_mesh_tx_post(conn, &wr, &slot, true) != UCS_OK)
+    if (uct_mesh_tx_post(conn, &wr, NULL, true) != UCS_OK)
         uct_mesh_conn_complete(conn, conn->sq_head - 1, conn->status);
     conn->sq_avail = 0;
     return true;
@@ -94,7 +94,6 @@ bool uct_mesh_conn_drain(uct_mesh_conn_t *conn)
 
 ucs_status_t uct_mesh_conn_post_ctrl(uct_mesh_conn_t *conn, uint8_t type)
 {
-    static const uct_mesh_tx_slot_t slot;
     char head[UCT_MESH_AM_HDR_LEN];
     struct ibv_sge sge = {.addr = (uintptr_t)head, .length = sizeof(head)};
     struct ibv_send_wr wr = {
@@ -107,7 +106,7 @@ ucs_status_t uct_mesh_conn_post_ctrl(uct_mesh_conn_t *conn, uint8_t type)
     if (conn->sq_avail <= 0 || conn->iface->cq_avail <= 0)
         return conn->over ? conn->status : UCS_ERR_NO_RESOURCE;
     uct_mesh_tx_write_am_hdr(conn, head, type);
-    return uct_mesh_tx_post_own(conn, &wr, &slot, type == UCT_MESH_CTRL_BYE);
+    return uct_mesh_tx_post_own(conn, &wr, NULL, type == UCT_MESH_CTRL_BYE);
 }
 
 static void finish_slot(uct_mesh_conn_t *conn, uct_mesh_tx_slot_t *slot,
@@ -139,20 +138,43 @@ static void complete_flushes(uct_mesh_conn_t *conn, ucs_status_t status)
     }
 }
 
+static void free_places(uct_mesh_conn_t *conn, uint32_t count)
+{
+    conn->sq_tail += count;
+    conn->iface->cq_avail += (int)count;
+    if (!conn->over)
+        conn->sq_avail += (int)count;
+}
+
+static void finish_slots(uct_mesh_conn_t *conn, uint32_t counter,
+                         ucs_status_t status)
+{
+    while ((int32_t)(counter - conn->sq_tail) >= 0) {
+        uct_mesh_tx_slot_t *place = &conn->slots[conn->sq_tail & conn->sq_mask];
+        bool last = conn->sq_tail == counter;
+        uct_mesh_tx_slot_t slot;
+
+        if (!place->used) {
+            free_places(conn, 1);
+            continue;
+        }
+        /* The place is free before the user is called: he may post. */
+        slot = *place;
+        memset(place, 0, sizeof(*place));
+        conn->slots_used--;
+        free_places(conn, 1);
+        finish_slot(conn, &slot, last ? status : UCS_OK);
+    }
+}
+
 void uct_mesh_conn_complete(uct_mesh_conn_t *conn, uint32_t counter,
                             ucs_status_t status)
 {
-    while ((int32_t)(counter - conn->sq_tail) >= 0) {
-        uct_mesh_tx_slot_t slot = conn->slots[conn->sq_tail & conn->sq_mask];
-        bool last = conn->sq_tail == counter;
-
-        /* The place is free before the user is called: he may post. */
-        conn->sq_tail++;
-        conn->iface->cq_avail++;
-        if (!conn->over)
-            conn->sq_avail++;
-        if (slot.buf != NULL || slot.comp != NULL || slot.probe)
-            finish_slot(conn, &slot, last ? status : UCS_OK);
+    if (conn->slots_used == 0) {
+        if ((int32_t)(counter - conn->sq_tail) >= 0)
+            free_places(conn, counter + 1 - conn->sq_tail);
+    } else {
+        finish_slots(conn, counter, status);
     }
     if (conn->flush_head != NULL)
         complete_flushes(conn, status);

@@ -9,20 +9,9 @@
 ucs_status_t uct_mesh_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
                                   const void *payload, unsigned length)
 {
-    static const uct_mesh_tx_slot_t slot;
     uct_mesh_ep_t *ep = (uct_mesh_ep_t *)tl_ep;
     uct_mesh_conn_t *conn = ep->conn;
-    char head[UCT_MESH_AM_HDR_LEN + sizeof(header)];
-    struct ibv_sge sges[2] = {
-        {.addr = (uintptr_t)head, .length = sizeof(head)},
-        {.addr = (uintptr_t)payload, .length = length},
-    };
-    struct ibv_send_wr wr = {
-        .sg_list = sges,
-        .num_sge = length != 0 ? 2 : 1,
-        .opcode = IBV_WR_SEND,
-        .send_flags = IBV_SEND_INLINE,
-    };
+    struct uct_mesh_short *am = &conn->iface->am_short;
     ucs_status_t status = uct_mesh_check_am_id("am_short", id);
 
     if (status == UCS_OK)
@@ -33,15 +22,18 @@ ucs_status_t uct_mesh_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
         return status;
     if (__builtin_expect(!uct_mesh_tx_can_send_am(ep), 0))
         return uct_mesh_tx_no_resource(ep);
-    uct_mesh_tx_write_am_hdr(conn, head, id);
-    memcpy(head + UCT_MESH_AM_HDR_LEN, &header, sizeof(header));
-    return uct_mesh_tx_post_am(conn, &wr, &slot, false);
+    uct_mesh_tx_write_am_hdr(conn, am->head, id);
+    memcpy(am->head + UCT_MESH_AM_HDR_LEN, &header, sizeof(header));
+    am->sges[1].addr = (uintptr_t)payload;
+    am->sges[1].length = length;
+    am->wr.num_sge = length != 0 ? 2 : 1;
+    am->wr.send_flags = IBV_SEND_INLINE;
+    return uct_mesh_tx_post_am(conn, &am->wr, NULL, false);
 }
 
 ucs_status_t uct_mesh_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
                                       const uct_iov_t *iov, size_t iovcnt)
 {
-    static const uct_mesh_tx_slot_t slot;
     uct_mesh_ep_t *ep = (uct_mesh_ep_t *)tl_ep;
     char message[UCT_MESH_MAX_INLINE];
     char *end = message + UCT_MESH_AM_HDR_LEN;
@@ -73,7 +65,7 @@ ucs_status_t uct_mesh_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
     }
     uct_mesh_tx_write_am_hdr(ep->conn, message, id);
     sge.length = (uint32_t)(end - message);
-    return uct_mesh_tx_post_am(ep->conn, &wr, &slot, false);
+    return uct_mesh_tx_post_am(ep->conn, &wr, NULL, false);
 }
 
 ssize_t uct_mesh_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,

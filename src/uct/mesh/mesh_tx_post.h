@@ -54,7 +54,17 @@ static inline bool uct_mesh_tx_must_signal(const uct_mesh_conn_t *conn)
            (unsigned)iface->cq_avail < iface->tx_moderation;
 }
 
-/* Posts wr; slot holds what to do at completion (all zero: nothing). */
+static inline void uct_mesh_tx_keep(uct_mesh_conn_t *conn, uint32_t counter,
+                                    const uct_mesh_tx_slot_t *slot)
+{
+    uct_mesh_tx_slot_t *kept = &conn->slots[counter & conn->sq_mask];
+
+    *kept = *slot;
+    kept->used = true;
+    conn->slots_used++;
+}
+
+/* Posts wr; slot holds what to do at completion (NULL: nothing). */
 static inline ucs_status_t uct_mesh_tx_post(uct_mesh_conn_t *conn,
                                             struct ibv_send_wr *wr,
                                             const uct_mesh_tx_slot_t *slot,
@@ -73,7 +83,8 @@ static inline ucs_status_t uct_mesh_tx_post(uct_mesh_conn_t *conn,
     error = ibv_post_send(conn->qp, wr, &bad);
     if (__builtin_expect(error != 0, 0))
         return uct_mesh_tx_post_failed(conn, error);
-    conn->slots[counter & conn->sq_mask] = *slot;
+    if (slot != NULL)
+        uct_mesh_tx_keep(conn, counter, slot);
     conn->sq_head++;
     conn->sq_avail--;
     conn->iface->cq_avail--;
@@ -86,8 +97,12 @@ static inline ucs_status_t uct_mesh_tx_post(uct_mesh_conn_t *conn,
 static inline void uct_mesh_tx_write_am_hdr(uct_mesh_conn_t *conn, void *dest,
                                             uint8_t type)
 {
-    conn->rx_limit =
-        type == UCT_MESH_CTRL_BYE ? conn->rx_seq : uct_mesh_conn_rx_limit(conn);
+    uint32_t limit = conn->rx_seq + uct_mesh_iface_window(conn->iface);
+
+    if (type == UCT_MESH_CTRL_BYE)
+        conn->rx_limit = conn->rx_seq;
+    else if ((int32_t)(limit - conn->rx_limit) > 0)
+        conn->rx_limit = limit;
     uct_mesh_am_hdr_write(dest, conn->tx_seq, conn->rx_limit, conn->peer_index,
                           type);
 }

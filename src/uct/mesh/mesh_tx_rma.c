@@ -8,7 +8,6 @@ ucs_status_t uct_mesh_ep_put_short(uct_ep_h tl_ep, const void *buffer,
                                    unsigned length, uint64_t remote_addr,
                                    uct_rkey_t rkey)
 {
-    static const uct_mesh_tx_slot_t slot;
     uct_mesh_ep_t *ep = (uct_mesh_ep_t *)tl_ep;
     struct ibv_sge sge = {.addr = (uintptr_t)buffer, .length = length};
     struct ibv_send_wr wr = {
@@ -27,7 +26,7 @@ ucs_status_t uct_mesh_ep_put_short(uct_ep_h tl_ep, const void *buffer,
         return uct_mesh_tx_no_resource(ep);
     if (length == 0)
         return UCS_OK;
-    return uct_mesh_tx_post(ep->conn, &wr, &slot, false);
+    return uct_mesh_tx_post(ep->conn, &wr, NULL, false);
 }
 
 ssize_t uct_mesh_ep_put_bcopy(uct_ep_h tl_ep, uct_pack_callback_t pack,
