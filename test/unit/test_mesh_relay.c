@@ -68,11 +68,6 @@ void uct_mesh_conn_explain(const uct_mesh_conn_t *arg, int error,
     snprintf(text, MESH_QP_ERROR_LEN, "%s", what);
 }
 
-unsigned uct_mesh_iface_share(const uct_mesh_iface_t *arg, unsigned conns)
-{
-    (void)arg;
-    return conns;
-}
 
 static int start(void **state)
 {
@@ -94,6 +89,7 @@ static int start(void **state)
     mesh_pool_init(&iface.rx_pool, NULL, iface.seg_size, 64, 4, 0);
     conn.iface = &iface;
     conn.qp = &qp;
+    conn.qpn = QPN;
     conn.slots = slots;
     conn.sq_mask = 15;
     conn.sq_limit = WINDOW;

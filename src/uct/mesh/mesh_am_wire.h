@@ -33,26 +33,39 @@ struct uct_mesh_am_hdr {
     uint8_t type;
 };
 
+static inline void uct_mesh_am_word_write(void *dest, unsigned index,
+                                          uint32_t value)
+{
+    value = htole32(value);
+    memcpy((char *)dest + 4 * index, &value, sizeof(value));
+}
+
+static inline uint32_t uct_mesh_am_word_read(const void *src, unsigned index)
+{
+    uint32_t value;
+
+    memcpy(&value, (const char *)src + 4 * index, sizeof(value));
+    return le32toh(value);
+}
+
 static inline void uct_mesh_am_hdr_write(void *dest, uint32_t seq,
                                          uint32_t limit, uint16_t conn,
                                          uint8_t type)
 {
-    const uint32_t words[3] = {htole32(seq), htole32(limit),
-                               htole32((uint32_t)conn | (uint32_t)type << 16)};
-
-    memcpy(dest, words, sizeof(words));
+    uct_mesh_am_word_write(dest, 0, seq);
+    uct_mesh_am_word_write(dest, 1, limit);
+    uct_mesh_am_word_write(dest, 2, (uint32_t)conn | (uint32_t)type << 16);
 }
 
 static inline struct uct_mesh_am_hdr uct_mesh_am_hdr_read(const void *src)
 {
-    uint32_t words[3];
+    uint32_t last = uct_mesh_am_word_read(src, 2);
 
-    memcpy(words, src, sizeof(words));
     return (struct uct_mesh_am_hdr){
-        .seq = le32toh(words[0]),
-        .limit = le32toh(words[1]),
-        .conn = (uint16_t)le32toh(words[2]),
-        .type = (uint8_t)(le32toh(words[2]) >> 16),
+        .seq = uct_mesh_am_word_read(src, 0),
+        .limit = uct_mesh_am_word_read(src, 1),
+        .conn = (uint16_t)last,
+        .type = (uint8_t)(last >> 16),
     };
 }
 

@@ -72,7 +72,7 @@ const struct uct_mesh_setting uct_mesh_iface_settings[] = {
      "connections it grows to two for each.",
      IFACE(rx_queue_len), UCT_MESH_SETTING_UINT},
 
-    {"RX_WINDOW", "64",
+    {"RX_WINDOW", "256",
      "Most active messages that one peer may have on the way: its credits.",
      IFACE(rx_window), UCT_MESH_SETTING_UINT},
 

@@ -39,23 +39,30 @@ void uct_mesh_conn_post(uct_mesh_conn_t *conn, unsigned events)
     eventfd_write(iface->wakeup_fd, 1);
 }
 
-unsigned uct_mesh_iface_share(const uct_mesh_iface_t *iface, unsigned conns)
+void uct_mesh_iface_share_out(uct_mesh_iface_t *iface)
 {
-    unsigned window = iface->rx_share / conns;
+    unsigned conns = iface->conn_count;
+    unsigned window = iface->rx_share / (conns != 0 ? conns : 1);
 
     if (window > iface->rx_window)
-        return iface->rx_window;
-    return window > 2 ? window : 2;
+        window = iface->rx_window;
+    if (window < 2)
+        window = 2;
+    atomic_store_explicit(&iface->window, window, memory_order_relaxed);
 }
 
 uint32_t uct_mesh_conn_rx_limit(const uct_mesh_conn_t *conn)
 {
-    const uct_mesh_iface_t *iface = conn->iface;
-    uint32_t limit =
-        conn->rx_seq + uct_mesh_iface_share(iface, iface->conn_count);
+    uint32_t limit = conn->rx_seq + uct_mesh_iface_window(conn->iface);
 
     /* What was promised stays promised when more connections share. */
     return (int32_t)(limit - conn->rx_limit) > 0 ? limit : conn->rx_limit;
+}
+
+void uct_mesh_conn_promise(uct_mesh_conn_t *conn)
+{
+    conn->rx_limit = uct_mesh_conn_rx_limit(conn);
+    conn->rx_half = conn->rx_limit - uct_mesh_iface_window(conn->iface) / 2;
 }
 
 void uct_mesh_conn_explain(const uct_mesh_conn_t *conn, int error,

@@ -75,18 +75,21 @@ typedef struct uct_mesh_conn {
     uint32_t slots_used;
     uint16_t peer_index;
     uint16_t index;
+    uint32_t signal_at;        /* sq_head of the next send with a signal */
+    uint32_t qpn;              /* of qp, 0 without one */
+    uint64_t wr_base;          /* wr_id of its sends, but for the counter */
     uct_mesh_tx_slot_t *slots; /* owned */
 
     /* main thread: sending over relays */
     uint32_t sq_local; /* sends that the first relay has */
     uint32_t sq_acked; /* sends that are complete at the far end */
-    uint32_t qpn;      /* key of iface->by_qpn */
-    bool by_qpn;
+    bool by_qpn;       /* in iface->by_qpn by qpn */
     UT_hash_handle hh_qpn;
 
     /* main thread: receiving */
     uint32_t rx_seq;   /* of the next active message */
     uint32_t rx_limit; /* last told to the peer */
+    uint32_t rx_half;  /* from this rx_seq on it should be told another one */
 
     /* main thread: the rest */
     struct uct_mesh_ep *eps;
@@ -175,24 +178,21 @@ static inline void uct_mesh_conn_work_add(uct_mesh_conn_t *conn, unsigned bits)
     conn->work |= bits;
 }
 
+/* Shares the receive buffers out again: there are more, or another number of
+ * connections. Any thread. */
+void uct_mesh_iface_share_out(uct_mesh_iface_t *iface);
+
 /* What each connection of an interface may have on the way to it. */
-unsigned uct_mesh_iface_share(const uct_mesh_iface_t *iface, unsigned conns);
+static inline unsigned uct_mesh_iface_window(uct_mesh_iface_t *iface)
+{
+    return atomic_load_explicit(&iface->window, memory_order_relaxed);
+}
 
 /* The limit to tell the peer now: what it may have on the way from here. */
 uint32_t uct_mesh_conn_rx_limit(const uct_mesh_conn_t *conn);
 
-/* The same for each message, without a division. Main thread. */
-static inline unsigned uct_mesh_iface_window(uct_mesh_iface_t *iface)
-{
-    unsigned conns =
-        atomic_load_explicit(&iface->conn_count, memory_order_relaxed);
-
-    if (__builtin_expect(conns != iface->window_conns, 0)) {
-        iface->window = uct_mesh_iface_share(iface, conns);
-        iface->window_conns = conns;
-    }
-    return iface->window;
-}
+/* From now on that is what it was told. */
+void uct_mesh_conn_promise(uct_mesh_conn_t *conn);
 
 /* mesh_conn_hello.c: what to tell the peer, and taking over what it said:
  * -errno with a line in reason. iface->lock is held. */

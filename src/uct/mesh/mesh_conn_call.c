@@ -176,6 +176,7 @@ static void drop_qp(uct_mesh_conn_t *conn)
     if (conn->state == UCT_MESH_CONN_ACCEPTED && conn->qp != NULL) {
         ibv_destroy_qp(conn->qp);
         conn->qp = NULL;
+        conn->qpn = 0;
     }
 }
 

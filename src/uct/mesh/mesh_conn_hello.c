@@ -60,7 +60,7 @@ void uct_mesh_conn_hello_fill(uct_mesh_conn_t *conn,
         .seg_size = iface->seg_size,
     };
 
-    conn->rx_limit = uct_mesh_conn_rx_limit(conn);
+    uct_mesh_conn_promise(conn);
     info.limit = conn->rx_limit;
     memset(hello_p, 0, sizeof(*hello_p));
     hello_p->node_id = node->id;

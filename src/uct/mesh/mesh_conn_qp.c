@@ -72,6 +72,7 @@ int uct_mesh_conn_qp_create(uct_mesh_conn_t *conn)
                               conn->reason);
         return ret;
     }
+    conn->qpn = conn->qp->qp_num;
     ret = init_qp(conn);
     if (ret != 0)
         return ret;

@@ -3,6 +3,7 @@
 #include "mesh_conn.h"
 
 #include "mesh_relay.h"
+#include "mesh_tx.h"
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -70,6 +71,8 @@ uct_mesh_conn_t *uct_mesh_conn_new(uct_mesh_iface_t *iface,
     conn->endpoint_id = endpoint_id;
     conn->sq_mask = iface->tx_queue_len - 1;
     conn->sq_limit = iface->tx_queue_len;
+    conn->wr_base = UCT_MESH_WR_SEND | (uint64_t)conn->index << 32;
+    conn->signal_at = iface->tx_moderation - 1;
     conn->status = UCS_OK;
     snprintf(conn->peer_node, sizeof(conn->peer_node), "(unknown)");
     mesh_lane_label(&iface->lane, conn->local_end.lane);
@@ -81,6 +84,7 @@ uct_mesh_conn_t *uct_mesh_conn_new(uct_mesh_iface_t *iface,
     }
     conn->hashed = true;
     iface->conn_count++;
+    uct_mesh_iface_share_out(iface);
     __atomic_store_n(place, conn, __ATOMIC_RELEASE);
     return conn;
 }
@@ -98,7 +102,7 @@ static int connect_self(uct_mesh_conn_t *conn)
         return ret;
     conn->remote_end = conn->local_end;
     conn->peer_index = conn->index;
-    conn->rx_limit = uct_mesh_conn_rx_limit(conn);
+    uct_mesh_conn_promise(conn);
     conn->tx_limit = conn->rx_limit;
     ret = uct_mesh_conn_qp_connect(conn);
     if (ret != 0)
@@ -226,6 +230,7 @@ void uct_mesh_conn_destroy(uct_mesh_conn_t *conn)
     iface->conns[conn->index / UCT_MESH_CONN_CHUNK]
                 [conn->index % UCT_MESH_CONN_CHUNK] = NULL;
     iface->conn_count--;
+    uct_mesh_iface_share_out(iface);
     pthread_mutex_unlock(&iface->lock);
     leave_work(conn);
     uct_mesh_relay_conn_remove(conn);

@@ -33,6 +33,12 @@ struct uct_mesh_ep;
 /* Receive buffers that are posted together. */
 #define UCT_MESH_RX_BATCH 16
 
+/* One receive of those that are posted together; wr.next is the next one's. */
+struct uct_mesh_receive {
+    struct ibv_recv_wr wr;
+    struct ibv_sge sge;
+};
+
 /* The request of short active messages: what is the same for all is there. */
 struct uct_mesh_short {
     struct ibv_send_wr wr;
@@ -56,19 +62,18 @@ typedef struct uct_mesh_iface {
     struct uct_mesh_ep *dispatch_ep; /* whose requests are being retried */
     struct mesh_pool tx_pool;
     struct mesh_pool rx_pool;
-    unsigned rx_posted;    /* buffers in the SRQ */
-    unsigned rx_target;    /* how many should be */
-    unsigned rx_batch;     /* how many may be missing, and one more */
-    unsigned rx_share;     /* of them for active messages of all */
-    unsigned rx_max;       /* SRQ size, without those that may be missing */
-    unsigned window;       /* each connection's part of rx_share, when */
-    unsigned window_conns; /* it is shared by so many; 0: not known */
+    unsigned rx_posted; /* buffers in the SRQ */
+    unsigned rx_target; /* how many should be */
+    unsigned rx_batch;  /* how many may be missing, and one more */
+    unsigned rx_share;  /* of them for active messages of all */
+    unsigned rx_max;    /* SRQ size, without those that may be missing */
+    atomic_uint window; /* each connection's part of rx_share */
     unsigned rx_payload_offset; /* of the payload in a receive buffer */
     unsigned rx_headroom;
     uct_recv_desc_t rx_release;
     struct uct_mesh_short am_short;
-    struct ibv_recv_wr rx_wrs[UCT_MESH_RX_BATCH]; /* a list of all of them */
-    struct ibv_sge rx_sges[UCT_MESH_RX_BATCH];
+    struct uct_mesh_receive *rx_next; /* the first one that is not prepared */
+    struct uct_mesh_receive rx[UCT_MESH_RX_BATCH + 1]; /* and the end */
     struct ibv_wc stash; /* found while arming, not handled yet */
     bool stashed;
     struct uct_mesh_conn **conns[UCT_MESH_CONN_CHUNKS]; /* owned, NULL holes */
@@ -82,6 +87,7 @@ typedef struct uct_mesh_iface {
     size_t max_read; /* bytes of one RDMA read */
     unsigned seg_size;
     unsigned inline_size;
+    unsigned max_short; /* payload of a short active message after its header */
     unsigned max_sge;
     unsigned tx_queue_len; /* power of two */
     unsigned tx_moderation;

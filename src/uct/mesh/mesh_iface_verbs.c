@@ -122,6 +122,7 @@ static void choose_relay_sizes(uct_mesh_iface_t *iface,
     iface->tx_moderation = 1;
     iface->relay_window = smaller(
         config->relay_window, smaller(iface->tx_queue_len, iface->rx_max / 4));
+    iface->rx_window = smaller(iface->rx_window, 2 * iface->relay_window);
     /* Active messages have no header of relays before them. */
     iface->relay_chunk = chunk + MESH_RELAY_HDR_LEN > iface->seg_size
                              ? chunk
@@ -200,6 +201,8 @@ static int probe_inline(uct_mesh_iface_t *iface)
     if (qp == NULL)
         return verbs_error(iface, "creating a queue pair", UCT_MESH_LIMIT_QP);
     iface->inline_size = smaller(init.cap.max_inline_data, UCT_MESH_MAX_INLINE);
+    iface->max_short =
+        iface->inline_size - UCT_MESH_AM_HDR_LEN - (unsigned)sizeof(uint64_t);
     ibv_destroy_qp(qp);
     if (iface->inline_size < UCT_MESH_MIN_INLINE) {
         errno = ENOTSUP;
@@ -217,11 +220,14 @@ static void prepare_requests(uct_mesh_iface_t *iface)
     am->sges[0].length = sizeof(am->head);
     am->wr.sg_list = am->sges;
     am->wr.opcode = IBV_WR_SEND;
+    iface->rx_next = iface->rx;
     for (unsigned i = 0; i < UCT_MESH_RX_BATCH; i++) {
-        iface->rx_sges[i].length = iface->seg_size;
-        iface->rx_wrs[i].sg_list = &iface->rx_sges[i];
-        iface->rx_wrs[i].num_sge = 1;
-        iface->rx_wrs[i].next = &iface->rx_wrs[i + 1];
+        struct uct_mesh_receive *receive = &iface->rx[i];
+
+        receive->sge.length = iface->seg_size;
+        receive->wr.sg_list = &receive->sge;
+        receive->wr.num_sge = 1;
+        receive->wr.next = &receive[1].wr;
     }
 }
 

@@ -15,6 +15,9 @@
 
 #define POLL_BATCH 16
 
+/* One function from the poll to the handler of an active message. */
+#define INLINE __attribute__((always_inline)) inline
+
 static ucs_status_t status_of(enum ibv_wc_status status)
 {
     switch (status) {
@@ -104,7 +107,7 @@ static inline uct_mesh_conn_t *take_send(uct_mesh_iface_t *iface,
     return conn;
 }
 
-static inline void handle_wc(uct_mesh_iface_t *iface, const struct ibv_wc *wc)
+static INLINE void handle_wc(uct_mesh_iface_t *iface, const struct ibv_wc *wc)
 {
     uct_mesh_conn_t *conn;
     ucs_status_t status;
@@ -137,23 +140,23 @@ static void handle_relay_wc(uct_mesh_iface_t *iface, const struct ibv_wc *wc)
 
 typedef void (*wc_handler_t)(uct_mesh_iface_t *iface, const struct ibv_wc *wc);
 
-static inline unsigned poll_cq(uct_mesh_iface_t *iface, wc_handler_t handle)
+static INLINE unsigned poll_cq(uct_mesh_iface_t *iface, wc_handler_t handle)
 {
     struct ibv_wc wcs[POLL_BATCH];
-    int count;
+    int count, left;
 
     if (__builtin_expect(iface->stashed, 0)) {
         iface->stashed = false;
         handle(iface, &iface->stash);
         return 1;
     }
-    count = ibv_poll_cq(iface->cq, POLL_BATCH, wcs);
+    left = count = ibv_poll_cq(iface->cq, POLL_BATCH, wcs);
     if (__builtin_expect(count < 0, 0)) {
         uct_mesh_iface_failing(iface, "polling the completion queue", 0);
         return 0;
     }
-    for (int i = 0; i < count; i++)
-        handle(iface, &wcs[i]);
+    for (const struct ibv_wc *wc = wcs; left > 0; wc++, left--)
+        handle(iface, wc);
     return (unsigned)count;
 }
 
@@ -167,7 +170,7 @@ unsigned uct_mesh_relay_poll(uct_mesh_iface_t *iface)
     return poll_cq(iface, handle_relay_wc);
 }
 
-static inline unsigned progress(uct_mesh_iface_t *iface, wc_handler_t handle)
+static INLINE unsigned progress(uct_mesh_iface_t *iface, wc_handler_t handle)
 {
     unsigned count = poll_cq(iface, handle);
 

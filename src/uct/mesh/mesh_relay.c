@@ -182,7 +182,6 @@ ucs_status_t uct_mesh_relay_post_nop(uct_mesh_conn_t *conn, bool probe)
 
 bool uct_mesh_relay_conn_add(uct_mesh_conn_t *conn)
 {
-    conn->qpn = conn->qp->qp_num;
     HASH_ADD(hh_qpn, conn->iface->by_qpn, qpn, sizeof(conn->qpn), conn);
     conn->by_qpn = MESH_HASH_ADDED(hh_qpn, conn);
     return conn->by_qpn;

@@ -19,40 +19,40 @@
 
 #include <string.h>
 
-static char *payload_of(const uct_mesh_iface_t *iface,
-                        const struct mesh_buf *buf)
+static unsigned ready(const uct_mesh_iface_t *iface)
 {
-    return (char *)buf->data + iface->rx_payload_offset;
+    return (unsigned)(iface->rx_next - iface->rx);
 }
 
+/* Posts what was prepared before, and more. Returns how many were posted. */
 static unsigned post_batch(uct_mesh_iface_t *iface, unsigned wanted)
 {
-    struct ibv_recv_wr *wrs = iface->rx_wrs, *bad;
-    unsigned count = 0;
+    struct ibv_recv_wr *bad, *last;
+    unsigned count;
     int error;
 
-    while (count < wanted && count < UCT_MESH_RX_BATCH) {
+    while (ready(iface) < wanted && uct_mesh_rx_has_room(iface)) {
         struct mesh_buf *buf = mesh_pool_get(&iface->rx_pool);
 
         if (buf == NULL)
             break;
-        iface->rx_sges[count].addr =
-            (uintptr_t)payload_of(iface, buf) - UCT_MESH_AM_HDR_LEN;
-        iface->rx_sges[count].lkey = buf->lkey;
-        wrs[count].wr_id = (uintptr_t)buf;
-        count++;
+        uct_mesh_rx_prepare(iface, buf, uct_mesh_rx_payload(iface, buf));
     }
+    count = ready(iface);
     if (count == 0)
         return 0;
-    wrs[count - 1].next = NULL;
-    error = ibv_post_srq_recv(iface->srq, wrs, &bad);
-    wrs[count - 1].next = &wrs[count];
+    last = &iface->rx_next[-1].wr;
+    last->next = NULL;
+    error = ibv_post_srq_recv(iface->srq, &iface->rx[0].wr, &bad);
+    last->next = &iface->rx_next->wr;
+    iface->rx_next = iface->rx;
     if (error == 0)
         return count;
     uct_mesh_iface_failing(iface, "posting receive buffers", error);
     for (unsigned i = count; i-- > 0;) {
-        mesh_pool_put(&iface->rx_pool, (struct mesh_buf *)wrs[i].wr_id);
-        if (bad == &wrs[i])
+        mesh_pool_put(&iface->rx_pool,
+                      (struct mesh_buf *)iface->rx[i].wr.wr_id);
+        if (bad == &iface->rx[i].wr)
             return i;
     }
     return 0;
@@ -101,7 +101,7 @@ void uct_mesh_rx_grow(uct_mesh_iface_t *iface)
 {
     unsigned wanted = iface->relayed ? relay_target(iface) : lane_target(iface);
 
-    iface->window_conns = 0; /* rx_share may be another */
+    uct_mesh_iface_share_out(iface);
     if (wanted == 0 || wanted + iface->rx_batch - 1 <= iface->rx_target)
         return;
     iface->rx_target = wanted + iface->rx_batch - 1;
@@ -120,22 +120,13 @@ void uct_mesh_rx_release(uct_recv_desc_t *self, void *desc)
     mesh_pool_put(&iface->rx_pool, buf);
 }
 
-static void deliver(uct_mesh_iface_t *iface, struct mesh_buf *buf, uint8_t id,
-                    unsigned length)
+void uct_mesh_rx_keep(uct_mesh_iface_t *iface, struct mesh_buf *buf)
 {
-    uct_am_handler_t *handler = &iface->super.am[id];
-    char *payload = payload_of(iface, buf);
     uct_recv_desc_t *release = &iface->rx_release;
-    ucs_status_t status =
-        handler->cb(handler->arg, payload, length, UCT_CB_PARAM_FLAG_DESC);
+    char *desc = uct_mesh_rx_payload(iface, buf) - iface->rx_headroom;
 
-    if (status != UCS_INPROGRESS) {
-        mesh_pool_put(&iface->rx_pool, buf);
-        return;
-    }
     memcpy(buf->data, &buf, sizeof(buf));
-    memcpy(payload - iface->rx_headroom - sizeof(release), &release,
-           sizeof(release));
+    memcpy(desc - sizeof(release), &release, sizeof(release));
 }
 
 static void protocol_error(uct_mesh_conn_t *conn, const char *what)
@@ -148,31 +139,18 @@ static void protocol_error(uct_mesh_conn_t *conn, const char *what)
     uct_mesh_conn_fail(conn, UCS_ERR_IO_ERROR, text);
 }
 
-/* The connection a message belongs to; the header's index is checked against
- * the QP it came on. */
-static uct_mesh_conn_t *find_conn(uct_mesh_iface_t *iface, unsigned index,
-                                  uint32_t qp_num)
+void uct_mesh_rx_control(uct_mesh_conn_t *conn, uint32_t seq, uint32_t limit,
+                         uint8_t type)
 {
-    uct_mesh_conn_t *conn = uct_mesh_iface_conn(iface, index);
-
-    if (__builtin_expect(conn == NULL || conn->qp == NULL ||
-                             conn->qp->qp_num != qp_num,
-                         0)) {
-        mesh_debug("a message on QP 0x%x for connection %u that is gone",
-                   qp_num, index);
-        return NULL;
+    if (seq != conn->rx_seq) {
+        protocol_error(conn, "a message is missing or came twice");
+        return;
     }
-    return conn;
-}
-
-static void handle_ctrl(uct_mesh_conn_t *conn,
-                        const struct uct_mesh_am_hdr *hdr)
-{
-    switch (hdr->type) {
+    switch (type) {
     case UCT_MESH_CTRL_CREDIT:
         break;
     case UCT_MESH_CTRL_BYE:
-        uct_mesh_conn_close_by_peer(conn, hdr->limit);
+        uct_mesh_conn_close_by_peer(conn, limit);
         break;
     default:
         protocol_error(conn, "a message of unknown type came in");
@@ -180,22 +158,12 @@ static void handle_ctrl(uct_mesh_conn_t *conn,
     }
 }
 
-/* Credits are given back when half of them are used up and no active message
- * happens to carry them. */
-static inline void check_credits(uct_mesh_conn_t *conn)
-{
-    unsigned window = uct_mesh_iface_window(conn->iface);
-
-    if (2 * (conn->rx_limit - conn->rx_seq) <= window)
-        uct_mesh_conn_work_add(conn, UCT_MESH_WORK_CREDIT);
-}
-
-static void rx_failed(uct_mesh_iface_t *iface, const struct ibv_wc *wc)
+void uct_mesh_rx_failed(uct_mesh_iface_t *iface, const struct ibv_wc *wc)
 {
     char text[MESH_QP_ERROR_LEN];
 
-    if (wc->status == IBV_WC_WR_FLUSH_ERR)
-        return;
+    if (wc->status == IBV_WC_WR_FLUSH_ERR || wc->status == IBV_WC_SUCCESS)
+        return; /* too short for a header, which nobody sends */
     for (unsigned i = 0; i < UCT_MESH_CONN_CHUNK * UCT_MESH_CONN_CHUNKS; i++) {
         uct_mesh_conn_t *conn = uct_mesh_iface_conn(iface, i);
 
@@ -206,39 +174,4 @@ static void rx_failed(uct_mesh_iface_t *iface, const struct ibv_wc *wc)
         uct_mesh_conn_fail(conn, UCS_ERR_IO_ERROR, text);
         return;
     }
-}
-
-void uct_mesh_rx_handle(uct_mesh_iface_t *iface, const struct ibv_wc *wc)
-{
-    struct mesh_buf *buf = (struct mesh_buf *)wc->wr_id;
-    struct uct_mesh_am_hdr hdr;
-    uct_mesh_conn_t *conn;
-
-    iface->rx_posted--;
-    if (__builtin_expect(wc->status != IBV_WC_SUCCESS, 0)) {
-        rx_failed(iface, wc);
-        goto put;
-    }
-    if (__builtin_expect(wc->byte_len < UCT_MESH_AM_HDR_LEN, 0))
-        goto put;
-    hdr = uct_mesh_am_hdr_read(payload_of(iface, buf) - UCT_MESH_AM_HDR_LEN);
-    conn = find_conn(iface, hdr.conn, wc->qp_num);
-    if (__builtin_expect(conn == NULL || conn->over, 0))
-        goto put;
-    if ((int32_t)(hdr.limit - conn->tx_limit) > 0)
-        conn->tx_limit = hdr.limit;
-    if (__builtin_expect(hdr.seq != conn->rx_seq, 0)) {
-        protocol_error(conn, "a message is missing or came twice");
-        goto put;
-    }
-    if (__builtin_expect(hdr.type >= UCT_AM_ID_MAX, 0)) {
-        handle_ctrl(conn, &hdr);
-        goto put;
-    }
-    conn->rx_seq++;
-    check_credits(conn);
-    deliver(iface, buf, hdr.type, wc->byte_len - UCT_MESH_AM_HDR_LEN);
-    return;
-put:
-    mesh_pool_put(&iface->rx_pool, buf);
 }

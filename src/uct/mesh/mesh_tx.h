@@ -21,7 +21,7 @@
 static inline uint64_t uct_mesh_wr_id(const uct_mesh_conn_t *conn,
                                       uint32_t counter)
 {
-    return UCT_MESH_WR_SEND | (uint64_t)conn->index << 32 | counter;
+    return conn->wr_base | counter;
 }
 
 static inline unsigned uct_mesh_wr_conn(uint64_t wr_id)

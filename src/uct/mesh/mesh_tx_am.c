@@ -6,28 +6,36 @@
 
 #include <string.h>
 
+/* Which limit it is. */
+static __attribute__((cold, noinline)) ucs_status_t
+refuse_short(const uct_mesh_iface_t *iface, uint8_t id, size_t length)
+{
+    ucs_status_t status = uct_mesh_check_am_id("am_short", id);
+
+    return status != UCS_OK
+               ? status
+               : uct_mesh_check_length("am_short", length,
+                                       uct_mesh_max_am_short(iface));
+}
+
 ucs_status_t uct_mesh_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
                                   const void *payload, unsigned length)
 {
     uct_mesh_ep_t *ep = (uct_mesh_ep_t *)tl_ep;
     uct_mesh_conn_t *conn = ep->conn;
-    struct uct_mesh_short *am = &conn->iface->am_short;
-    ucs_status_t status = uct_mesh_check_am_id("am_short", id);
+    uct_mesh_iface_t *iface = conn->iface;
+    struct uct_mesh_short *am = &iface->am_short;
 
-    if (status == UCS_OK)
-        status =
-            uct_mesh_check_length("am_short", sizeof(header) + (size_t)length,
-                                  uct_mesh_max_am_short(conn->iface));
-    if (__builtin_expect(status != UCS_OK, 0))
-        return status;
+    if (__builtin_expect(id >= UCT_AM_ID_MAX || length > iface->max_short, 0))
+        return refuse_short(iface, id, sizeof(header) + (size_t)length);
     if (__builtin_expect(!uct_mesh_tx_can_send_am(ep), 0))
         return uct_mesh_tx_no_resource(ep);
-    uct_mesh_tx_write_am_hdr(conn, am->head, id);
     memcpy(am->head + UCT_MESH_AM_HDR_LEN, &header, sizeof(header));
     am->sges[1].addr = (uintptr_t)payload;
     am->sges[1].length = length;
     am->wr.num_sge = length != 0 ? 2 : 1;
     am->wr.send_flags = IBV_SEND_INLINE;
+    uct_mesh_tx_write_am_hdr(conn, am->head, id);
     return uct_mesh_tx_post_am(conn, &am->wr, NULL, false);
 }
 

@@ -50,7 +50,7 @@ static inline bool uct_mesh_tx_must_signal(const uct_mesh_conn_t *conn)
 {
     const uct_mesh_iface_t *iface = conn->iface;
 
-    return conn->sq_head + 1 - conn->sq_signaled >= iface->tx_moderation ||
+    return (int32_t)(conn->sq_head - conn->signal_at) >= 0 ||
            (unsigned)iface->cq_avail < iface->tx_moderation;
 }
 
@@ -64,20 +64,21 @@ static inline void uct_mesh_tx_keep(uct_mesh_conn_t *conn, uint32_t counter,
     conn->slots_used++;
 }
 
-/* Posts wr; slot holds what to do at completion (NULL: nothing). */
+/* Posts wr, whose next is NULL; slot holds what to do at completion (NULL:
+ * nothing). */
 static inline ucs_status_t uct_mesh_tx_post(uct_mesh_conn_t *conn,
                                             struct ibv_send_wr *wr,
                                             const uct_mesh_tx_slot_t *slot,
                                             bool signal)
 {
+    uct_mesh_iface_t *iface = conn->iface;
     uint32_t counter = conn->sq_head;
     struct ibv_send_wr *bad;
     int error;
 
     wr->wr_id = uct_mesh_wr_id(conn, counter);
-    wr->next = NULL;
     wr->send_flags |= conn->fence;
-    signal = signal || uct_mesh_tx_must_signal(conn);
+    signal = signal || __builtin_expect(uct_mesh_tx_must_signal(conn), 0);
     if (signal)
         wr->send_flags |= IBV_SEND_SIGNALED;
     error = ibv_post_send(conn->qp, wr, &bad);
@@ -87,22 +88,27 @@ static inline ucs_status_t uct_mesh_tx_post(uct_mesh_conn_t *conn,
         uct_mesh_tx_keep(conn, counter, slot);
     conn->sq_head++;
     conn->sq_avail--;
-    conn->iface->cq_avail--;
+    iface->cq_avail--;
     conn->fence = 0;
-    if (signal)
+    if (signal) {
         conn->sq_signaled = conn->sq_head;
+        conn->signal_at = conn->sq_head + iface->tx_moderation - 1;
+    }
     return UCS_OK;
 }
 
 static inline void uct_mesh_tx_write_am_hdr(uct_mesh_conn_t *conn, void *dest,
                                             uint8_t type)
 {
-    uint32_t limit = conn->rx_seq + uct_mesh_iface_window(conn->iface);
+    unsigned window = uct_mesh_iface_window(conn->iface);
+    uint32_t limit = conn->rx_seq + window;
 
+    if ((int32_t)(limit - conn->rx_limit) > 0) {
+        conn->rx_limit = limit;
+        conn->rx_half = limit - window / 2;
+    }
     if (type == UCT_MESH_CTRL_BYE)
         conn->rx_limit = conn->rx_seq;
-    else if ((int32_t)(limit - conn->rx_limit) > 0)
-        conn->rx_limit = limit;
     uct_mesh_am_hdr_write(dest, conn->tx_seq, conn->rx_limit, conn->peer_index,
                           type);
 }
