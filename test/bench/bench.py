@@ -4,12 +4,13 @@
 
     bench.py [--quick] [--fabric vm|swverbs] [--output DIRECTORY] [SECTION]...
 
-Sections: instructions, hops; all by default. Each is a module whose run()
-gets a Bench. What is measured in time is measured alternately, in rounds, and
+Sections: instructions, p2p, lanes, hops; all by default. Each is a module whose
+run() gets a Bench. What is measured in time is measured alternately, in rounds, and
 says something only as a ratio of what was measured in the same run.
 
 DIRECTORY (bench/results/DATE-COMMIT by default) gets results.jsonl, whose first
-line says what was run where, and each other one a number.
+line says what was run where, and each other one a number; and what report.py
+makes of it.
 """
 
 import argparse
@@ -24,7 +25,10 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parents[1]
 sys.path[:0] = [os.fspath(HERE), os.fspath(TOP / "test" / "lab")]
-SECTIONS = ("instructions", "hops")
+
+import report  # noqa: E402 pylint: disable=wrong-import-position
+
+SECTIONS = ("instructions", "p2p", "lanes", "hops")
 PACKAGES = ("libucx0", "libopenmpi3", "openmpi-bin", "libibverbs1", "perftest",
             "valgrind")
 
@@ -127,6 +131,7 @@ def main():
         except Exception as error:  # pylint: disable=broad-except
             bench.note(section, f"failed: {type(error).__name__}: {error}")
             failed = 1
+    print(report.write(bench.directory), end="")
     print(f"results in {bench.directory}")
     return failed
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What things cost; bench.py says which sections there are:
 #     make bench [BENCH="SECTION... --quick"]
+#     make bench-compare A=DIRECTORY B=DIRECTORY
 check_PROGRAMS += test/bench/ucp_cost test/bench/uct_cost
 test_bench_ucp_cost_SOURCES = test/bench/ucp_cost.c test/bench/cost.h
 test_bench_ucp_cost_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
@@ -12,8 +13,11 @@ test_bench_uct_cost_LDADD = -luct -lucs
 bench: all $(check_PROGRAMS)
 	MESH_BUILD_DIR='$(abs_top_builddir)' \
 		'$(srcdir)/test/bench/bench.py' $(BENCH)
+bench-compare:
+	'$(srcdir)/test/bench/report.py' --compare '$(A)' '$(B)'
 EXTRA_DIST += test/bench/bench.py test/bench/callgrind.py \
 	test/bench/hops.py test/bench/instructions.py \
-	test/bench/relay_cost.txt test/bench/scale.py test/bench/scale.txt \
+	test/bench/lanes.py test/bench/p2p.py \
+	test/bench/relay_cost.txt test/bench/report.py test/bench/scale.py test/bench/scale.txt \
 	test/bench/test_callgrind.py
-.PHONY: bench
+.PHONY: bench bench-compare

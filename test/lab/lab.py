@@ -479,7 +479,7 @@ def _try_once(report, topology, tests, last):
     """Runs tests in one lab; those that fail, unless this is the last try."""
     failed = []
     try:
-        with Lab(_locate(topology)) as lab:
+        with Lab(locate(topology)) as lab:
             for name, function in tests:
                 word, reason = _run_one(name, function, lab)
                 if word == "FAIL" and not last:
@@ -511,7 +511,8 @@ def _run_topology(report, topology, tests):
         _try_once(report, topology, failed, last=True)
 
 
-def _locate(topology):
+def locate(topology):
+    """What mesh-lab takes for it: FILE without a slash is beside the tests."""
     path = topology.partition("#")[0]
     if "#" in topology and "/" not in path:
         return os.fspath(HERE / topology)
