@@ -4,7 +4,7 @@
 
     bench.py [--quick] [--fabric vm|swverbs] [--output DIRECTORY] [SECTION]...
 
-Sections: instructions, p2p, lanes, hops; all by default. Each is a module whose
+Sections: instructions, p2p, lanes, hops, connect; all by default. Each is a module whose
 run() gets a Bench. What is measured in time is measured alternately, in rounds, and
 says something only as a ratio of what was measured in the same run.
 
@@ -28,7 +28,7 @@ sys.path[:0] = [os.fspath(HERE), os.fspath(TOP / "test" / "lab")]
 
 import report  # noqa: E402 pylint: disable=wrong-import-position
 
-SECTIONS = ("instructions", "p2p", "lanes", "hops")
+SECTIONS = ("instructions", "p2p", "lanes", "hops", "connect")
 PACKAGES = ("libucx0", "libopenmpi3", "openmpi-bin", "libibverbs1", "perftest",
             "valgrind")
 

@@ -46,18 +46,19 @@ __attribute__((noreturn)) static inline void late(void)
 
 /* ---- what callgrind's options name ---------------------- */
 
-__attribute__((noinline)) static void counted(void (*step)(void))
+__attribute__((noinline, unused)) static void counted(void (*step)(void))
 {
     step();
     __asm__ volatile("" ::: "memory"); /* no tail call */
 }
 
-__attribute__((noinline)) static void case_begin(void)
+__attribute__((noinline, unused)) static void case_begin(void)
 {
     __asm__ volatile("" ::: "memory");
 }
 
-__attribute__((noinline)) static void case_end(const char *name, unsigned count)
+__attribute__((noinline, unused)) static void case_end(const char *name,
+                                                       unsigned count)
 {
     printf("%s %u\n", name, count);
     fflush(stdout);

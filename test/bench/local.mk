@@ -2,7 +2,11 @@
 # What things cost; bench.py says which sections there are:
 #     make bench [BENCH="SECTION... --quick"]
 #     make bench-compare A=DIRECTORY B=DIRECTORY
-check_PROGRAMS += test/bench/ucp_cost test/bench/uct_cost
+check_PROGRAMS += test/bench/connect_cost test/bench/ucp_cost \
+	test/bench/uct_cost
+test_bench_connect_cost_SOURCES = test/bench/connect_cost.c test/bench/cost.h
+test_bench_connect_cost_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
+test_bench_connect_cost_LDADD = -lucp -lucs -libverbs
 test_bench_ucp_cost_SOURCES = test/bench/ucp_cost.c test/bench/cost.h
 test_bench_ucp_cost_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
 test_bench_ucp_cost_LDADD = -lucp -lucs
@@ -16,8 +20,8 @@ bench: all $(check_PROGRAMS)
 bench-compare:
 	'$(srcdir)/test/bench/report.py' --compare '$(A)' '$(B)'
 EXTRA_DIST += test/bench/bench.py test/bench/callgrind.py \
-	test/bench/hops.py test/bench/instructions.py \
-	test/bench/lanes.py test/bench/p2p.py \
-	test/bench/relay_cost.txt test/bench/report.py test/bench/scale.py test/bench/scale.txt \
+	test/bench/connect.py test/bench/hops.py test/bench/instructions.py \
+	test/bench/lanes.py test/bench/p2p.py test/bench/relay_cost.txt \
+	test/bench/report.py test/bench/scale.py test/bench/scale.txt \
 	test/bench/test_callgrind.py
 .PHONY: bench bench-compare

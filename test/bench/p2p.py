@@ -20,6 +20,14 @@ ROUNDS, QUICK_ROUNDS = 5, 3
 KIB, MIB = 1 << 10, 1 << 20
 GID = {"swverbs": "1", "vm": "1"}
 
+# How an MPI job uses each of them, for Lab.mpirun().
+MPI = {
+    "mesh_rc": {"tls": "mesh_rc,self"},
+    "rc_verbs": {"tls": "rc_verbs,ud_verbs,self", "stock": True,
+                 "env": {"UCX_IB_GID_INDEX": "0"}},
+    "tcp": {"tls": "tcp,self", "stock": True},
+}
+
 Case = collections.namedtuple("Case", "name test size count options")
 _ports = itertools.count(14000)
 
@@ -54,7 +62,8 @@ class Pair:
     def _address(self, node, netdev):
         return self._lane(node, netdev)["addresses"][0].partition("/")[0]
 
-    def _environment(self, contender, far):
+    def environment(self, contender, far=0):
+        """The settings of UCX at the client, or at the far end."""
         devices = self.far_devices if far else self.devices
         if contender == "mesh_rc":
             env = {"LD_PRELOAD": TRANSPORT, "UCX_TLS": "mesh_rc"}
@@ -84,8 +93,8 @@ class Pair:
         """ucx_perftest's last line of numbers."""
         argv = [PERFTEST, "-v", "-f", "-t", case.test, "-s", case.size, "-n",
                 case.count, "-w", max(1, case.count // 10), *case.options]
-        out = self._both(argv, self._environment(contender, 0),
-                         self._environment(contender, 1), self.host)
+        out = self._both(argv, self.environment(contender, 0),
+                         self.environment(contender, 1), self.host)
         numbers = re.findall(r"^ *\d+(?:,[\d.]+)+$", out, re.MULTILINE)
         lab.check(numbers, f"{case.name}: no figures", out)
         fields = [float(text) for text in numbers[-1].split(",")]

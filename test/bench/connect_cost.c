@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * connect_cost PEERS NETDEV DEVICE
+ *
+ * What a connection costs: one UCP worker calls PEERS others of another
+ * process, one after the other, over the transports that UCX_TLS names, each
+ * with an active message that is answered.  Prints for each peer:
+ *     first_byte US    from the first send to the answer
+ *     bytes N, packets N    that NETDEV moved (on lo both ways count once)
+ *     memory KIB       resident of the caller; qp KIB: of a queue pair alone
+ * and what a progress call costs in the end, in nanoseconds.
+ */
+#include "cost.h"
+
+#include <infiniband/verbs.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <signal.h>
+#include <ucp/api/ucp.h>
+
+#define AM_ID    3
+#define CALLS    20000
+#define QPS      64
+#define SEND_WRS 128 /* of a connection of mesh_rc */
+#define SEND_SGE 8
+#define INLINE   128
+
+/* A peer's address, as it comes from the other process. */
+struct address {
+    size_t length;
+    char *bytes;
+};
+
+static volatile unsigned *called; /* the peer, shared by both processes */
+static ucp_context_h context;
+static unsigned answers;
+
+static void open_context(void)
+{
+    ucp_params_t params = {
+        .field_mask = UCP_PARAM_FIELD_FEATURES,
+        .features = UCP_FEATURE_AM,
+    };
+
+    check("context", ucp_init(&params, NULL, &context));
+}
+
+static ucs_status_t answer(void *arg, const void *header, size_t header_length,
+                           void *data, size_t length,
+                           const ucp_am_recv_param_t *param)
+{
+    ucp_request_param_t none = {0};
+    void *request;
+
+    (void)arg, (void)header, (void)header_length, (void)data, (void)length;
+    if (!(param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP)) {
+        answers++;
+        return UCS_OK;
+    }
+    request = ucp_am_send_nbx(param->reply_ep, AM_ID, NULL, 0, NULL, 0, &none);
+    if (UCS_PTR_IS_ERR(request))
+        check("answering", UCS_PTR_STATUS(request));
+    else if (request != NULL)
+        ucp_request_free(request);
+    return UCS_OK;
+}
+
+static ucp_worker_h open_worker(void)
+{
+    ucp_worker_params_t params = {
+        .field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+        .thread_mode = UCS_THREAD_MODE_SINGLE,
+    };
+    ucp_am_handler_param_t handler = {
+        .field_mask =
+            UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB,
+        .id = AM_ID,
+        .cb = answer,
+    };
+    ucp_worker_h worker;
+
+    check("worker", ucp_worker_create(context, &params, &worker));
+    check("handler", ucp_worker_set_am_recv_handler(worker, &handler));
+    return worker;
+}
+
+/* ---- the process with the peers ------------------------------------------ */
+
+static void write_address(int fd, ucp_worker_h worker)
+{
+    ucp_address_t *address;
+    size_t length;
+
+    check("address", ucp_worker_get_address(worker, &address, &length));
+    if (write(fd, &length, sizeof(length)) != sizeof(length) ||
+        write(fd, address, length) != (ssize_t)length)
+        exit(1);
+    ucp_worker_release_address(worker, address);
+}
+
+__attribute__((noreturn)) static void be_peers(unsigned count, int fd)
+{
+    ucp_worker_h *workers = calloc(count, sizeof(*workers));
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    open_context();
+    for (unsigned i = 0; i < count; i++) {
+        workers[i] = open_worker();
+        write_address(fd, workers[i]);
+    }
+    /* Only who is called has something to do. */
+    for (;;)
+        ucp_worker_progress(workers[*called]);
+}
+
+/* ---- the caller ---------------------------------------------------------- */
+
+static double now_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
+}
+
+static double resident_kib(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    long total, resident = 0;
+
+    if (file == NULL || fscanf(file, "%ld %ld", &total, &resident) != 2)
+        check("/proc/self/statm", UCS_ERR_IO_ERROR);
+    fclose(file);
+    return (double)resident * (double)sysconf(_SC_PAGESIZE) / 1024;
+}
+
+static double moved(const char *netdev, const char *what)
+{
+    unsigned long long value = 0;
+    char path[256];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/sys/class/net/%s/statistics/%s", netdev,
+             what);
+    file = fopen(path, "r");
+    if (file == NULL || fscanf(file, "%llu", &value) != 1)
+        check(path, UCS_ERR_NO_ELEM);
+    fclose(file);
+    return (double)value;
+}
+
+static void read_all(int fd, void *bytes, size_t length)
+{
+    ssize_t got;
+
+    for (size_t done = 0; done < length; done += (size_t)got) {
+        got = read(fd, (char *)bytes + done, length - done);
+        if (got <= 0)
+            check("address", UCS_ERR_IO_ERROR);
+    }
+}
+
+/* When all are there, so are all peers. */
+static struct address *read_addresses(int fd, unsigned count)
+{
+    struct address *addresses = calloc(count, sizeof(*addresses));
+
+    for (unsigned i = 0; i < count; i++) {
+        read_all(fd, &addresses[i].length, sizeof(addresses[i].length));
+        addresses[i].bytes = malloc(addresses[i].length);
+        read_all(fd, addresses[i].bytes, addresses[i].length);
+    }
+    return addresses;
+}
+
+static ucp_ep_h ep_to(ucp_worker_h worker, const struct address *address)
+{
+    ucp_ep_params_t params = {
+        .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS,
+        .address = (const ucp_address_t *)address->bytes,
+    };
+    ucp_ep_h ep;
+
+    check("endpoint", ucp_ep_create(worker, &params, &ep));
+    return ep;
+}
+
+static void call(ucp_worker_h worker, const struct address *addresses,
+                 unsigned i)
+{
+    static const ucp_request_param_t reply = {
+        .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+        .flags = UCP_AM_SEND_FLAG_REPLY,
+    };
+    time_t end = time(NULL) + TIMEOUT_S;
+    void *request;
+
+    *called = i;
+    request = ucp_am_send_nbx(ep_to(worker, &addresses[i]), AM_ID, NULL, 0,
+                              NULL, 0, &reply);
+    if (UCS_PTR_IS_ERR(request))
+        check("calling", UCS_PTR_STATUS(request));
+    while (answers <= i) {
+        ucp_worker_progress(worker);
+        if (time(NULL) > end)
+            check("calling", UCS_ERR_TIMED_OUT);
+    }
+    if (request != NULL)
+        ucp_request_free(request);
+}
+
+/* Its own other end, on the first GID. */
+static int connect_to_self(struct ibv_qp *qp)
+{
+    struct ibv_qp_attr attr = {
+        .qp_state = IBV_QPS_INIT,
+        .port_num = 1,
+        .path_mtu = IBV_MTU_1024,
+        .dest_qp_num = qp->qp_num,
+        .min_rnr_timer = 12,
+        .max_dest_rd_atomic = 1,
+        .max_rd_atomic = 1,
+        .timeout = 14,
+        .retry_cnt = 6,
+        .rnr_retry = 7,
+        .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 1}},
+    };
+
+    if (ibv_query_gid(qp->context, 1, 0, &attr.ah_attr.grh.dgid) != 0 ||
+        ibv_modify_qp(qp, &attr,
+                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+                          IBV_QP_ACCESS_FLAGS) != 0)
+        return -1;
+    attr.qp_state = IBV_QPS_RTR;
+    if (ibv_modify_qp(qp, &attr,
+                      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+                          IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) !=
+        0)
+        return -1;
+    attr.qp_state = IBV_QPS_RTS;
+    return ibv_modify_qp(qp, &attr,
+                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                             IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                             IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+/* Resident, of one that is as deep as mesh_rc's and connected. */
+static double qp_kib(const char *name)
+{
+    struct ibv_device **list = ibv_get_device_list(NULL);
+    struct ibv_srq_init_attr srq = {.attr = {.max_wr = 16, .max_sge = 1}};
+    struct ibv_qp_init_attr init = {
+        .qp_type = IBV_QPT_RC,
+        .cap = {.max_send_wr = SEND_WRS,
+                .max_send_sge = SEND_SGE,
+                .max_inline_data = INLINE},
+    };
+    struct ibv_context *verbs;
+    struct ibv_pd *pd;
+    double start;
+
+    while (*list != NULL && strcmp(ibv_get_device_name(*list), name) != 0)
+        list++;
+    if (*list == NULL || (verbs = ibv_open_device(*list)) == NULL)
+        check(name, UCS_ERR_NO_DEVICE);
+    pd = ibv_alloc_pd(verbs);
+    init.send_cq = init.recv_cq = ibv_create_cq(verbs, 16, NULL, NULL, 0);
+    init.srq = ibv_create_srq(pd, &srq);
+    start = resident_kib();
+    for (unsigned i = 0; i < QPS; i++) {
+        struct ibv_qp *qp = ibv_create_qp(pd, &init);
+
+        if (qp == NULL || connect_to_self(qp) != 0)
+            check("queue pair", UCS_ERR_NO_RESOURCE);
+    }
+    return (resident_kib() - start) / QPS;
+}
+
+static void measure(unsigned count, const char *netdev,
+                    const struct address *addresses)
+{
+    ucp_worker_h worker = open_worker();
+    double memory, bytes, packets, start;
+
+    call(worker, addresses, 0); /* what is set up once is not the peers' */
+    memory = resident_kib();
+    bytes = moved(netdev, "rx_bytes");
+    packets = moved(netdev, "rx_packets");
+    start = now_us();
+    for (unsigned i = 1; i <= count; i++)
+        call(worker, addresses, i);
+    printf("first_byte %.3f\n", (now_us() - start) / count);
+    printf("bytes %.1f\n", (moved(netdev, "rx_bytes") - bytes) / count);
+    printf("packets %.1f\n", (moved(netdev, "rx_packets") - packets) / count);
+    printf("memory %.2f\n", (resident_kib() - memory) / count);
+    start = now_us();
+    for (unsigned i = 0; i < CALLS; i++)
+        ucp_worker_progress(worker);
+    printf("progress %.2f\n", (now_us() - start) * 1e3 / CALLS);
+}
+
+int main(int argc, char **argv)
+{
+    struct address *addresses;
+    struct rlimit files;
+    unsigned count;
+    int fds[2];
+
+    if (argc != 4 || (count = (unsigned)atoi(argv[1])) == 0) {
+        fprintf(stderr, "usage: connect_cost PEERS NETDEV DEVICE\n");
+        return 2;
+    }
+    getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = files.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &files);
+    called = mmap(NULL, sizeof(*called), PROT_READ | PROT_WRITE,
+                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (called == MAP_FAILED || pipe(fds) != 0)
+        check("pipe", UCS_ERR_NO_RESOURCE);
+    if (fork() == 0)
+        be_peers(count + 1, fds[1]);
+    addresses = read_addresses(fds[0], count + 1);
+    printf("qp %.2f\n", qp_kib(argv[3]));
+    open_context();
+    measure(count, argv[2], addresses);
+    fflush(stdout);
+    _exit(0); /* closing is not what this is about */
+}
