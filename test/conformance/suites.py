@@ -173,10 +173,14 @@ class State:
             for name, (result, reason) in results.items():
                 print(result, name, reason or "", sep="\t", file=file)
 
-    def finish(self):
-        """All is done: the next run begins anew."""
+    def finish(self, results=None):
+        """All is done: the next run begins anew. The file is kept as results,
+        if given."""
         if os.path.exists(self.path):
-            os.unlink(self.path)
+            if results is not None:
+                os.replace(self.path, results)
+            else:
+                os.unlink(self.path)
 
 
 def batches(tests):
@@ -276,6 +280,8 @@ def parse_arguments():
                         metavar="NAME=VALUE", help="for the program only")
     parser.add_argument("--state", required=True, metavar="FILE",
                         help="what has been run so far")
+    parser.add_argument("--results", metavar="FILE",
+                        help="where that is kept when all has been run")
     parser.add_argument("--recorded", metavar="FILE",
                         help="how many of each suite have to pass")
     parser.add_argument("--record", action="store_true",
@@ -299,7 +305,7 @@ def main():
     table = run_suites(
         suites, args.jobs, state, lambda tests: run_batch(
             args.program, environment, tests, log, args.silence, state))
-    state.finish()
+    state.finish(args.results)
     total = print_table(table)
     bad = total["failed"] + total["crashed"] + total["hung"]
     if args.record:

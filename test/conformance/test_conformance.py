@@ -10,7 +10,9 @@ import os
 import pathlib
 import tempfile
 import unittest
+import unittest.mock
 
+import beside
 import mpi_cases
 import suites
 
@@ -122,6 +124,37 @@ class Comparing(unittest.TestCase):
             self.assertEqual(suites.print_worse(table, {"s": 2}), 1)
             self.assertEqual(suites.print_worse(table, {"other": 1}), 1)
 
+    def test_beside(self):
+        """What another transport's tests pass and these don't even begin."""
+        own = {"mesh_rc/s.a/0": ("passed", None),
+               "mesh_rc/s.b/0": ("skipped", "no atomics"),
+               "mesh_rc/s.c/0": ("failed", None),
+               "mesh_rc/s.d/0": ("skipped", "neither")}
+        other = {"rc_verbs/s.a/0": ("passed", None),
+                 "rc_verbs/s.b/0": ("passed", None),
+                 "rc_verbs/s.c/0": ("passed", None),
+                 "rc_verbs/s.d/0": ("skipped", "neither"),
+                 "rc_verbs/s.e/0": ("passed", None)}
+        self.assertEqual(beside.not_run(own, other),
+                         {"s.b/0": "no atomics", "s.e/0": "no such test"})
+
+    def test_beside_recorded(self):
+        """What is known is no failure, what is new is one."""
+        with tempfile.TemporaryDirectory() as directory:
+            own, other, known = (os.path.join(directory, name)
+                                 for name in ("own", "other", "known"))
+            suites.State(own).add({"mesh_rc/s.a/0": ("skipped", "x")})
+            suites.State(other).add({"rc_verbs/s.a/0": ("passed", None)})
+            with open(known, "w"):
+                pass
+            def status(*options):
+                with unittest.mock.patch(
+                        "sys.argv", ["beside", own, other, known, *options]), \
+                        contextlib.redirect_stdout(io.StringIO()):
+                    return beside.main()
+            self.assertEqual([status(), status("--record"), status()],
+                             [1, 0, 0])
+
     def test_state(self):
         """A run that was interrupted goes on."""
         with tempfile.TemporaryDirectory() as directory:
@@ -131,8 +164,11 @@ class Comparing(unittest.TestCase):
             self.assertEqual(suites.State(path).results,
                              {"s.a": ("passed", None),
                               "s.b": ("skipped", "why")})
-            suites.State(path).finish()
+            suites.State(path).finish(path + ".kept")
             self.assertFalse(os.path.exists(path))
+            self.assertEqual(len(suites.State(path + ".kept").results), 2)
+            suites.State(path + ".kept").finish()
+            self.assertEqual(os.listdir(directory), [])
 
 
 GTEST = """\
