@@ -78,5 +78,5 @@ def run(bench):
             ("mesh_rc", "rc_verbs")))
         _all(bench, pair, itertools.product(
             GROWTH[:3] if bench.quick else GROWTH, range(1), ("mesh_rc",)))
-    with lab.Lab("ring4") as net:
+    with lab.Lab("mesh4") as net:
         _mpi_init(bench, net)

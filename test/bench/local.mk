@@ -2,8 +2,10 @@
 # What things cost; bench.py says which sections there are:
 #     make bench [BENCH="SECTION... --quick"]
 #     make bench-compare A=DIRECTORY B=DIRECTORY
-check_PROGRAMS += test/bench/connect_cost test/bench/ucp_cost \
-	test/bench/uct_cost
+check_PROGRAMS += test/bench/connect_cost test/bench/mpi_cost \
+	test/bench/ucp_cost test/bench/uct_cost
+test_bench_mpi_cost_CPPFLAGS = -D_GNU_SOURCE= $(OMPI_CFLAGS:-I%=-isystem%)
+test_bench_mpi_cost_LDADD = $(OMPI_LIBS)
 test_bench_connect_cost_SOURCES = test/bench/connect_cost.c test/bench/cost.h
 test_bench_connect_cost_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
 test_bench_connect_cost_LDADD = -lucp -lucs -libverbs
@@ -21,7 +23,9 @@ bench-compare:
 	'$(srcdir)/test/bench/report.py' --compare '$(A)' '$(B)'
 EXTRA_DIST += test/bench/bench.py test/bench/callgrind.py \
 	test/bench/connect.py test/bench/hops.py test/bench/instructions.py \
-	test/bench/lanes.py test/bench/p2p.py test/bench/relay_cost.txt \
+	test/bench/lanes.py test/bench/mpi.py \
+	test/bench/nccl_bench.py test/bench/p2p.py \
+	test/bench/relay_cost.txt \
 	test/bench/report.py test/bench/scale.py test/bench/scale.txt \
-	test/bench/test_callgrind.py
+	test/bench/test_callgrind.py test/bench/test_report.py
 .PHONY: bench bench-compare
