@@ -257,7 +257,7 @@ static double qp_kib(const char *name)
                 .max_send_sge = SEND_SGE,
                 .max_inline_data = INLINE},
     };
-    struct ibv_context *verbs;
+    struct ibv_context *verbs = NULL;
     struct ibv_pd *pd;
     double start;
 
