@@ -161,19 +161,33 @@ static void establish(struct session *session)
 /* Traffic -------------------------------------------------------------------
  */
 
-/* Sees to it that this process goes on after so many seconds. */
-static void wake_later(unsigned seconds)
+static int waker = -1; /* a byte into it, and the process goes on later */
+
+/* Forked before all else, so that stopping takes no time: what is on its way
+ * shall be on its way. */
+static void prepare_waker(void)
 {
     pid_t pid = getpid();
+    int ends[2];
+    char byte;
 
+    if (options.sleeper != (int)options.rank || options.seconds == 0)
+        return;
+    if (pipe(ends) != 0)
+        fail("no pipe");
     switch (fork()) {
     case -1:
         fail("no process that could wake this one");
     case 0:
-        sleep(seconds);
-        kill(pid, SIGCONT);
+        close(ends[1]);
+        if (read(ends[0], &byte, 1) == 1) {
+            sleep(options.seconds);
+            kill(pid, SIGCONT);
+        }
         _exit(0);
     }
+    close(ends[0]);
+    waker = ends[1];
 }
 
 /* What this rank does to itself when half of the messages are over. */
@@ -187,8 +201,8 @@ static void half_time(void)
         return;
     printf("rank %u: stops\n", options.rank);
     fflush(stdout);
-    if (options.seconds > 0)
-        wake_later(options.seconds);
+    if (waker >= 0 && write(waker, "x", 1) != 1)
+        fail("nobody would wake this process");
     raise(SIGSTOP);
     printf("rank %u: goes on\n", options.rank);
 }
@@ -204,7 +218,8 @@ static int progress_all(struct session *session, bool *done_p, bool *moved_p)
         if (result != MESH_NCCL_SUCCESS)
             return result;
         *done_p = *done_p && link_done(link);
-        if (link->finished * 2 > link->total)
+        /* Receives were posted just now. */
+        if (!link->sender && link->finished * 2 > link->total)
             half_time();
     }
     return MESH_NCCL_SUCCESS;
@@ -460,6 +475,7 @@ int main(int argc, char **argv)
         memory_gpu_open(options.gpu);
     watch_init();
     side_init(options.directory);
+    prepare_waker();
     start_run_time();
     tasks = flat_entries("/proc/self/task");
     flat_take(&before);

@@ -55,6 +55,9 @@ void swv_conn_close(struct swv_conn *conn)
     if (conn->dead)
         return;
     conn->dead = true;
+    swv_unwatch(c, conn->fd);
+    /* The peer shall see it even if a child of this process has it open. */
+    shutdown(conn->fd, SHUT_RDWR);
     close(conn->fd);
     if (conn->qp != NULL)
         conn->qp->tx = NULL;

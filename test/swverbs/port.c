@@ -101,6 +101,7 @@ static void wire_set(struct swv_ctx *c, bool cut)
     }
     while (!swv_list_empty(&c->conns))
         swv_conn_close(swv_container(c->conns.next, struct swv_conn, link));
+    swv_unwatch(c, c->listen_fd);
     close(c->listen_fd);
     c->listen_fd = -1;
 }

@@ -215,6 +215,16 @@ int swv_watch(struct swv_ctx *c, int *fd)
     return epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, *fd, &ev) == 0 ? 0 : -errno;
 }
 
+/*
+ * Before a close, which alone does not do: a process that was forked meanwhile
+ * has the descriptor, too, and its events would come for ever.
+ */
+void swv_unwatch(struct swv_ctx *c, int fd)
+{
+    if (epoll_ctl(c->epoll_fd, EPOLL_CTL_DEL, fd, NULL) != 0)
+        swv_log("epoll_ctl: %d", errno);
+}
+
 static int netlink_open(void)
 {
     struct sockaddr_nl nl = {.nl_family = AF_NETLINK};

@@ -165,6 +165,7 @@ int swv_resolve(const struct swv_device *dev, const union ibv_gid *sgid,
 
 /* progress.c */
 int swv_watch(struct swv_ctx *c, int *fd);
+void swv_unwatch(struct swv_ctx *c, int fd);
 int swv_progress_start(struct swv_ctx *c);
 void swv_progress_stop(struct swv_ctx *c);
 int swv_progress(struct swv_ctx *c);                  /* locked */

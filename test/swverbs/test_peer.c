@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -95,13 +96,44 @@ static void test_infinite(void **state)
     assert_int_equal(peer_wait(&f->p, 1500), -1);
 }
 
+/* Who was forked has the descriptors, too; what comes for a connection that is
+ * closed here must not keep the device busy. */
+static void test_forked(void **state)
+{
+    struct fixture *f = *state;
+    struct ibv_device_attr attr;
+    pid_t pid;
+
+    assert_int_equal(peer_connect(&f->p, &f->child, 12, 2), 0);
+    assert_int_equal(peer_write(&f->p, 64), 0);
+    assert_int_equal(peer_wait(&f->p, PEER_MS), IBV_WC_SUCCESS);
+    pid = fork();
+    if (pid == 0) {
+        pause();
+        _exit(0);
+    }
+    assert_true(pid > 0);
+    assert_int_equal(ibv_destroy_qp(f->p.qp), 0);
+    f->p.qp = NULL;
+    kill(f->child.pid, SIGKILL);
+    waitpid(f->child.pid, NULL, 0);
+    alarm(PEER_MS / 1000);
+    usleep(300000);
+    assert_int_equal(ibv_query_device(f->p.ctx, &attr), 0);
+    assert_int_equal(peer_wait(&f->p, 100), -1);
+    alarm(0);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_write, setup, teardown),
         cmocka_unit_test_setup_teardown(test_stopped, setup, teardown),
         cmocka_unit_test_setup_teardown(test_killed, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_infinite, setup, teardown)};
+        cmocka_unit_test_setup_teardown(test_infinite, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_forked, setup, teardown)};
 
     setenv("SWVERBS_LO", "1", 1);
     return cmocka_run_group_tests(tests, NULL, NULL);
