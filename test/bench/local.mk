@@ -21,7 +21,8 @@ bench: all $(check_PROGRAMS)
 		'$(srcdir)/test/bench/bench.py' $(BENCH)
 bench-compare:
 	'$(srcdir)/test/bench/report.py' --compare '$(A)' '$(B)'
-EXTRA_DIST += test/bench/README.md test/bench/results test/bench/bench.py test/bench/callgrind.py \
+EXTRA_DIST += test/bench/README.md test/bench/results test/bench/bench.py \
+	test/bench/callgrind.py \
 	test/bench/connect.py test/bench/hops.py test/bench/instructions.py \
 	test/bench/lanes.py test/bench/mpi.py \
 	test/bench/nccl_bench.py test/bench/p2p.py \
