@@ -19,8 +19,9 @@ def run(bench):
         env={**os.environ, "MESH_BUILD_DIR": os.fspath(bench.build)},
         timeout=SECONDS, check=False)
     for what, over, under, ratio in FIGURE.findall(result.stdout):
+        unit = "us" if " us" in what else "MB/s"
         for name, value in (("over", over), ("under", under)):
-            bench.record("hops", what, name, float(value), what.split()[0])
+            bench.record("hops", what, name, float(value), unit)
         bench.record("hops", what, "ratio", float(ratio), "ratio")
     if result.returncode != 0:
         raise RuntimeError(f"relay_cost.py: status {result.returncode}: "
