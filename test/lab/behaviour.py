@@ -133,9 +133,20 @@ def limits_are_named(net):
                   result.text)
 
 
+def only_who_talks(net):
+    """Ranks of one node are connected when they talk, not all to all."""
+    ranks = 24
+    result = net.mpirun("connect", 1, hosts=net.nodes()[:1], slots=ranks,
+                        env={"UCX_LOG_LEVEL": "info"}).succeeded()
+    ends = len(result.lines("connected to node "))
+    # Two neighbours, and whom sums and barriers take one to.
+    lab.check(2 * ranks <= ends < ranks * (ranks - 1) / 2,
+              f"{ends} ends of connections, {ranks} ranks", result.text)
+
+
 if __name__ == "__main__":
     lab.main([("ring3", [
         sizes_up_to_16_mib, sizes_all_pairs, sizes_several_ranks_per_node,
         sizes_with_shared_memory, thread_multiple, onesided, spawn, fork,
         fork_and_write, flood_of_unexpected_messages, memory_flat,
-        same_host_off, limits_are_named])])
+        same_host_off, limits_are_named, only_who_talks])])

@@ -3,8 +3,9 @@
  * mesh_conn: one RC QP between two interfaces, shared by all endpoints to the
  * same peer interface.
  *
- * A connection is made by the first endpoint or by the peer's call, and stays
- * until the interface closes, or until it is over and no endpoint uses it.
+ * A connection is made by the first use of an endpoint or by the peer's call,
+ * and stays until the interface closes, or until it is over and no endpoint uses
+ * it.
  *
  * Threads: see mesh_iface.h.  The fields say who owns them.
  */
@@ -98,6 +99,7 @@ typedef struct uct_mesh_conn {
     unsigned work; /* bits, on iface->work if not 0 */
     struct uct_mesh_conn *work_next;
     ucs_status_t status; /* why sends fail once it is over */
+    bool wanted;         /* somebody has asked for it */
     bool ready;          /* it was possible to send once */
     bool over;           /* closed or failed */
     bool watched;        /* an endpoint asks whether the peer is there */
@@ -132,12 +134,16 @@ typedef struct uct_mesh_conn {
 } uct_mesh_conn_t;
 
 /*
- * Finds or makes the connection to a peer and starts a call if there is none.
+ * Finds or makes the connection to a peer; nobody is called yet.
  * Main thread. UCS_ERR_UNREACHABLE when no pair of addresses fits.
  */
 ucs_status_t uct_mesh_conn_get(uct_mesh_iface_t *iface,
                                const struct uct_mesh_address *remote,
                                uct_mesh_conn_t **conn_p);
+
+/* Calls the peer, the first time, if it has not called. Main thread; the
+ * connection has an endpoint. */
+void uct_mesh_conn_want(uct_mesh_conn_t *conn);
 
 /* Frees a connection whose sends are all complete. Main thread. */
 void uct_mesh_conn_destroy(uct_mesh_conn_t *conn);

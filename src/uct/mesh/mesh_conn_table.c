@@ -120,6 +120,12 @@ static int call_peer(uct_mesh_conn_t *conn)
     return uct_mesh_conn_dial(conn, 0);
 }
 
+static void start_patience(uct_mesh_conn_t *conn)
+{
+    conn->give_up_ns =
+        mesh_clock_ns() + (uint64_t)conn->iface->connect_timeout_ms * 1000000;
+}
+
 /* Whoever made the connection: from now on we may call. */
 static void adopt_remote(uct_mesh_conn_t *conn,
                          const struct uct_mesh_address *remote)
@@ -127,8 +133,7 @@ static void adopt_remote(uct_mesh_conn_t *conn,
     if (conn->remote.endpoint_id != 0)
         return;
     conn->remote = *remote;
-    conn->give_up_ns =
-        mesh_clock_ns() + (uint64_t)conn->iface->connect_timeout_ms * 1000000;
+    start_patience(conn);
 }
 
 /* iface->lock is held. */
@@ -159,8 +164,6 @@ static ucs_status_t get_locked(uct_mesh_iface_t *iface,
     adopt_remote(conn, remote);
     conn->local_addr = way.local;
     conn->remote_addr = way.remote;
-    if (call_peer(conn) != 0)
-        uct_mesh_conn_post(conn, UCT_MESH_EVENT_FAILED);
     *conn_p = conn;
     return UCS_OK;
 }
@@ -175,6 +178,32 @@ ucs_status_t uct_mesh_conn_get(uct_mesh_iface_t *iface,
     status = get_locked(iface, remote, conn_p);
     pthread_mutex_unlock(&iface->lock);
     return status;
+}
+
+/* iface->lock is held. */
+static void call_first(uct_mesh_conn_t *conn)
+{
+    struct uct_mesh_way way;
+
+    start_patience(conn);
+    /* Addresses may have changed since the endpoint was made. */
+    if (uct_mesh_iface_way(conn->iface, &conn->remote, &way) == UCS_OK) {
+        conn->local_addr = way.local;
+        conn->remote_addr = way.remote;
+    }
+    if (call_peer(conn) != 0)
+        uct_mesh_conn_post(conn, UCT_MESH_EVENT_FAILED);
+}
+
+void uct_mesh_conn_want(uct_mesh_conn_t *conn)
+{
+    if (conn->wanted)
+        return;
+    conn->wanted = true;
+    pthread_mutex_lock(&conn->iface->lock);
+    if (conn->state == UCT_MESH_CONN_NEW)
+        call_first(conn);
+    pthread_mutex_unlock(&conn->iface->lock);
 }
 
 /* On the engine's thread, where no other callback of the channel runs. */

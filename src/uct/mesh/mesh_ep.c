@@ -160,6 +160,7 @@ ucs_status_t uct_mesh_ep_pending_add(uct_ep_h tl_ep, uct_pending_req_t *request,
     /* The user must try again: it would work, or say why it never will. */
     if (ep->pending_head == NULL && (ep->conn->over || has_resources(ep->conn)))
         return UCS_ERR_BUSY;
+    uct_mesh_conn_want(ep->conn);
     request_link(request, NULL);
     if (ep->pending_head == NULL)
         ep->pending_head = request;
@@ -256,6 +257,7 @@ ucs_status_t uct_mesh_ep_check(uct_ep_h tl_ep, unsigned flags,
     if (conn->over && !ep->notified)
         uct_mesh_conn_work_add(conn, UCT_MESH_WORK_NOTIFY);
     conn->watched = true;
+    uct_mesh_conn_want(conn);
     /* Connecting and sends with a completion to come will tell. */
     if (conn->over || conn->sq_avail == 0 ||
         (int32_t)(conn->sq_signaled - conn->sq_tail) > 0)
@@ -377,6 +379,8 @@ static bool has_waiting(const uct_mesh_conn_t *conn)
 
 static ucs_status_t flush_conn(uct_mesh_conn_t *conn)
 {
+    if (conn->eps != NULL)
+        uct_mesh_conn_want(conn);
     if (uct_mesh_conn_idle(conn))
         return has_waiting(conn) ? UCS_INPROGRESS : UCS_OK;
     (void)ensure_signal(conn); /* no room: the next call tries again */

@@ -9,8 +9,10 @@
 
 ucs_status_t uct_mesh_tx_no_resource(uct_mesh_ep_t *ep)
 {
-    if (!ep->conn->over)
+    if (!ep->conn->over) {
+        uct_mesh_conn_want(ep->conn);
         return UCS_ERR_NO_RESOURCE;
+    }
     if (!ep->notified)
         uct_mesh_conn_work_add(ep->conn, UCT_MESH_WORK_NOTIFY);
     return ep->conn->status;
