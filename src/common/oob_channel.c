@@ -21,13 +21,42 @@ struct answer {
     char reason[MESH_OOB_REASON_LEN];
 };
 
+static size_t out_len(const struct mesh_oob_channel *channel)
+{
+    return channel->bytes != NULL ? channel->bytes->out_len : 0;
+}
+
+static size_t in_len(const struct mesh_oob_channel *channel)
+{
+    return channel->bytes != NULL ? channel->bytes->in_len : 0;
+}
+
+/* NULL: no memory. */
+static struct mesh_oob_channel_bytes *
+channel_bytes(struct mesh_oob_channel *channel)
+{
+    if (channel->bytes == NULL)
+        channel->bytes = calloc(1, sizeof(*channel->bytes));
+    return channel->bytes;
+}
+
+/* At the end of each handler. */
+static void channel_bytes_trim(struct mesh_oob_channel *channel)
+{
+    if (channel->fsm.state != MESH_OOB_OPEN || in_len(channel) > 0 ||
+        out_len(channel) > 0)
+        return;
+    free(channel->bytes);
+    channel->bytes = NULL;
+}
+
 static void channel_events_update(struct mesh_oob_channel *channel)
 {
     uint32_t events = EPOLLIN;
 
     if (channel->connecting)
         events = EPOLLOUT;
-    else if (channel->out_len > 0)
+    else if (out_len(channel) > 0)
         events |= EPOLLOUT;
     mesh_oob_source_events(&channel->source, events);
 }
@@ -35,21 +64,22 @@ static void channel_events_update(struct mesh_oob_channel *channel)
 /* Sends what there is and can be sent. A dead socket is found by reading. */
 static void channel_flush(struct mesh_oob_channel *channel)
 {
+    struct mesh_oob_channel_bytes *bytes = channel->bytes;
     ssize_t len;
 
-    while (channel->out_len > 0) {
-        len = send(channel->source.fd, channel->out, channel->out_len,
+    while (out_len(channel) > 0) {
+        len = send(channel->source.fd, bytes->out, bytes->out_len,
                    MSG_NOSIGNAL | MSG_DONTWAIT);
         if (len < 0 && errno == EINTR)
             continue;
         if (len < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
-            channel->out_len = 0;
+            bytes->out_len = 0;
         if (len <= 0)
             break;
-        channel->out_len -= (size_t)len;
-        memmove(channel->out, channel->out + len, channel->out_len);
+        bytes->out_len -= (size_t)len;
+        memmove(bytes->out, bytes->out + len, bytes->out_len);
     }
-    if (channel->lingering && channel->out_len == 0)
+    if (channel->lingering && out_len(channel) == 0)
         shutdown(channel->source.fd, SHUT_WR);
     channel_events_update(channel);
 }
@@ -57,14 +87,18 @@ static void channel_flush(struct mesh_oob_channel *channel)
 static void channel_send(struct mesh_oob_channel *channel, const uint8_t *data,
                          size_t len)
 {
+    struct mesh_oob_channel_bytes *bytes;
+
     if (channel->source.fd < 0 || channel->connecting)
         return;
+    bytes = channel_bytes(channel);
     /* Cannot overflow: a peer that does not read gets a REFUSE at most on top
-     * of the one frame before it. */
-    if (len > sizeof(channel->out) - channel->out_len)
+     * of the one frame before it.  Without memory the peer waits in vain and
+     * gives up. */
+    if (bytes == NULL || len > sizeof(bytes->out) - bytes->out_len)
         return;
-    memcpy(channel->out + channel->out_len, data, len);
-    channel->out_len += len;
+    memcpy(bytes->out + bytes->out_len, data, len);
+    bytes->out_len += len;
     channel_flush(channel);
 }
 
@@ -94,7 +128,7 @@ static void channel_end_untold(struct mesh_oob_channel *channel,
      * there. */
     bool quiet = channel->listener == NULL ||
                  (step->out_len == 0 &&
-                  (channel->in_len == 0 || step->error == -ECONNRESET));
+                  (in_len(channel) == 0 || step->error == -ECONNRESET));
 
     if (quiet)
         mesh_debug("oob: %s: %s", channel->peer_text, step->reason);
@@ -284,26 +318,26 @@ static void channel_connected(struct mesh_oob_channel *channel)
 /* Handles every whole frame that has come. */
 static void channel_parse(struct mesh_oob_channel *channel)
 {
+    struct mesh_oob_channel_bytes *bytes = channel->bytes;
     struct mesh_oob_event event;
     size_t len;
     int error;
 
-    while (channel->in_len > 0 && !channel->source.dead &&
-           !channel->lingering) {
-        error = mesh_oob_wire_frame(channel->in, channel->in_len, &len);
-        if (error == -EAGAIN || (error == 0 && len > channel->in_len))
+    while (bytes->in_len > 0 && !channel->source.dead && !channel->lingering) {
+        error = mesh_oob_wire_frame(bytes->in, bytes->in_len, &len);
+        if (error == -EAGAIN || (error == 0 && len > bytes->in_len))
             return;
         memset(&event, 0, sizeof(event));
         event.type =
             error == 0 ? MESH_OOB_EVENT_FRAME : MESH_OOB_EVENT_MALFORMED;
         event.error = error;
-        event.data = channel->in;
+        event.data = bytes->in;
         event.len = len;
         channel_feed(channel, &event);
         if (error != 0)
             return;
-        channel->in_len -= len;
-        memmove(channel->in, channel->in + len, channel->in_len);
+        bytes->in_len -= len;
+        memmove(bytes->in, bytes->in + len, bytes->in_len);
     }
 }
 
@@ -318,16 +352,22 @@ static void channel_discard(struct mesh_oob_channel *channel)
 
 static void channel_receive(struct mesh_oob_channel *channel)
 {
+    struct mesh_oob_channel_bytes *bytes;
     ssize_t len;
 
     if (channel->lingering) {
         channel_discard(channel);
         return;
     }
-    len = recv(channel->source.fd, channel->in + channel->in_len,
-               sizeof(channel->in) - channel->in_len, 0);
+    bytes = channel_bytes(channel);
+    if (bytes == NULL) {
+        channel_lost(channel, -ENOMEM, NULL);
+        return;
+    }
+    len = recv(channel->source.fd, bytes->in + bytes->in_len,
+               sizeof(bytes->in) - bytes->in_len, 0);
     if (len > 0) {
-        channel->in_len += (size_t)len;
+        bytes->in_len += (size_t)len;
         channel_parse(channel);
     } else if (len == 0) {
         channel_lost(channel, -ECONNRESET, "closed by the peer");
@@ -348,6 +388,7 @@ static void channel_event(struct mesh_oob_source *source, uint32_t events)
         channel_flush(channel);
     if (events & ~(uint32_t)EPOLLOUT)
         channel_receive(channel);
+    channel_bytes_trim(channel);
 }
 
 static void channel_timeout(struct mesh_oob_source *source)
@@ -369,6 +410,7 @@ static void channel_destroy(struct mesh_oob_source *source)
     struct mesh_oob_channel *channel = (struct mesh_oob_channel *)source;
 
     mesh_oob_fsm_cleanup(&channel->fsm);
+    free(channel->bytes);
     free(channel);
 }
 
@@ -450,7 +492,7 @@ static void channel_say_goodbye(struct mesh_oob_channel *channel)
     size_t len;
 
     if (channel->fsm.state != MESH_OOB_OPEN || channel->source.dead ||
-        channel->out_len > 0 ||
+        out_len(channel) > 0 ||
         mesh_oob_wire_encode(&message, frame, &len) != 0)
         return;
     (void)!send(channel->source.fd, frame, len, MSG_DONTWAIT | MSG_NOSIGNAL);

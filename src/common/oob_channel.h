@@ -39,6 +39,15 @@ struct mesh_oob_target {
     uint16_t port;
 };
 
+/* What was read of a frame, and what could not be sent yet. An open channel, of
+ * which there may be many for a long time, has them only when there is some. */
+struct mesh_oob_channel_bytes {
+    size_t in_len;
+    uint8_t in[MESH_OOB_WIRE_FRAME_MAX];
+    size_t out_len;
+    uint8_t out[2 * MESH_OOB_WIRE_FRAME_MAX];
+};
+
 struct mesh_oob_channel {
     struct mesh_oob_source source; /* first */
     struct mesh_oob_fsm fsm;
@@ -52,10 +61,7 @@ struct mesh_oob_channel {
     bool released;  /* the user has closed it */
     bool lingering; /* refused; waits until the peer has read that */
     bool connecting;
-    size_t in_len;
-    uint8_t in[MESH_OOB_WIRE_FRAME_MAX];
-    size_t out_len;
-    uint8_t out[2 * MESH_OOB_WIRE_FRAME_MAX];
+    struct mesh_oob_channel_bytes *bytes; /* owned, NULL: none */
     char peer_text[MESH_OOB_PEER_TEXT_LEN];
 };
 

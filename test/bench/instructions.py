@@ -27,7 +27,8 @@ VALGRIND = ["valgrind", "--tool=callgrind", "--collect-atstart=no",
             "--dump-after=case_end"]
 
 
-def _environment(build, tls):
+def environment(build, tls):
+    """Both contenders' libraries, and the software device on lo."""
     preload = [build / "test/swverbs/.libs/libswverbs.so",
                build / ".libs/libuct_mesh.so.0"]
     return {**os.environ, "LD_PRELOAD": ":".join(map(os.fspath, preload)),
@@ -73,7 +74,7 @@ def run(bench):
     for program, name, arguments in programs:
         sums = {}
         for case, part, count, dump in _counted(
-                [program, *arguments], _environment(bench.build, UCP[name])):
+                [program, *arguments], environment(bench.build, UCP[name])):
             value = dump.own / count
             sums[case] = sums.get(case, 0) + value
             bench.record("instructions", f"{case}/{part}", name, value,

@@ -28,5 +28,6 @@ EXTRA_DIST += test/bench/README.md test/bench/results test/bench/bench.py \
 	test/bench/nccl_bench.py test/bench/p2p.py \
 	test/bench/relay_cost.txt \
 	test/bench/report.py test/bench/scale.py test/bench/scale.txt \
-	test/bench/test_callgrind.py test/bench/test_report.py
+	test/bench/heap.py test/bench/test_callgrind.py \
+	test/bench/test_heap.py test/bench/test_report.py
 .PHONY: bench bench-compare

@@ -36,8 +36,8 @@ TARGETS = (
      "first_byte_16", "mesh_rc", "rc_verbs", AT_MOST, 0.8),
     ("progress with 64 idle peers / with 1", "instructions",
      "progress_64_peers:progress_1_peer", "mesh_rc", "mesh_rc", AT_MOST, 1.1),
-    ("idle memory per connected peer, KiB, beyond the QP", "connect",
-     "memory_64", "mesh_rc", None, AT_MOST, 16),
+    ("idle memory per connected peer, KiB of the heap beyond the QP", "heap",
+     "peer", "mesh_rc", None, AT_MOST, 16),
     ("NCCL all-reduce 64 MiB, mesh / Socket", "nccl",
      "all_reduce_67108864", "mesh", "Socket", AT_LEAST, 1.0),
 )
