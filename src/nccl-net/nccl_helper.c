@@ -26,11 +26,15 @@ static bool sends_under_way(const struct mesh_nccl_comm *comm)
     return false;
 }
 
+/* Once until there is progress again. */
 static void stuck(struct mesh_nccl_comm *comm, unsigned seconds)
 {
     const struct mesh_nccl_settings *settings = &comm->fabric->state->settings;
     char what[96];
 
+    if (comm->warned)
+        return;
+    comm->warned = true;
     snprintf(what, sizeof(what), "writes made no progress for %u s", seconds);
     mesh_nccl_metrics_add(MESH_NCCL_METRIC_TIMEOUTS, 1);
     if (settings->fatal_on_timeout) {
@@ -39,11 +43,9 @@ static void stuck(struct mesh_nccl_comm *comm, unsigned seconds)
                                  "NCCL_MESH_TIMEOUT_SEC sets the limit");
         return;
     }
-    if (!comm->warned)
-        mesh_warn("to node %s: %s; waiting on, since "
-                  "NCCL_MESH_FATAL_ON_TIMEOUT is 0",
-                  comm->peer.name, what);
-    comm->warned = true;
+    mesh_warn("to node %s: %s; waiting on, since NCCL_MESH_FATAL_ON_TIMEOUT is "
+              "0",
+              comm->peer.name, what);
 }
 
 /* comm->lock is held.  What has not begun, such as a receive for which nothing
