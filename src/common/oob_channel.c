@@ -40,7 +40,7 @@ channel_bytes(struct mesh_oob_channel *channel)
     return channel->bytes;
 }
 
-/* At the end of each handler. */
+/* When an open channel has nothing left to handle. */
 static void channel_bytes_trim(struct mesh_oob_channel *channel)
 {
     if (channel->fsm.state != MESH_OOB_OPEN || in_len(channel) > 0 ||

@@ -88,20 +88,15 @@ static uint64_t look_after(struct mesh_nccl_helper *helper)
     const struct mesh_nccl_settings *settings =
         &helper->fabric->state->settings;
     const uint64_t now = mesh_clock_ns();
+    uint64_t metrics_ns;
 
     if (now >= helper->health_ns) {
         check_health(helper->fabric, now);
         helper->health_ns =
             now + (uint64_t)settings->health_check_interval_ms * 1000000;
     }
-    if (now >= helper->metrics_ns) {
-        if (settings->metrics && helper->metrics_ns != 0)
-            mesh_nccl_metrics_log();
-        helper->metrics_ns =
-            now + (uint64_t)settings->metrics_interval_sec * SECOND_NS;
-    }
-    return helper->health_ns < helper->metrics_ns ? helper->health_ns
-                                                  : helper->metrics_ns;
+    metrics_ns = mesh_nccl_metrics_tick(settings);
+    return helper->health_ns < metrics_ns ? helper->health_ns : metrics_ns;
 }
 
 /* Jobs ----------------------------------------------------------------------

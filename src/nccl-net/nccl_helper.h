@@ -28,7 +28,6 @@ struct mesh_nccl_helper {
     struct mesh_nccl_comm *busy; /* guarded by lock */
     bool stop;                   /* guarded by lock */
     uint64_t health_ns;          /* when it is due; the thread's own */
-    uint64_t metrics_ns;
     /* The thread's own: the link map, NULL: none. */
     struct mesh_meshd_client *map; /* owned */
     int map_error;                 /* one is required and not there */

@@ -49,17 +49,19 @@ void mesh_nccl_metrics_log(void)
         mesh_info("metrics: %s", text);
 }
 
-void mesh_nccl_metrics_tick(const struct mesh_nccl_settings *settings)
+uint64_t mesh_nccl_metrics_tick(const struct mesh_nccl_settings *settings)
 {
     static atomic_uint_fast64_t due_ns;
     uint64_t now = mesh_clock_ns();
     uint_fast64_t due = atomic_load(&due_ns);
+    uint_fast64_t next =
+        now + (uint64_t)settings->metrics_interval_sec * 1000000000u;
 
-    if (!settings->metrics || now < due)
-        return;
-    if (atomic_compare_exchange_strong(
-            &due_ns, &due,
-            now + (uint64_t)settings->metrics_interval_sec * 1000000000u) &&
-        due != 0)
+    if (!settings->metrics)
+        return UINT64_MAX;
+    if (now < due || !atomic_compare_exchange_strong(&due_ns, &due, next))
+        return due;
+    if (due != 0)
         mesh_nccl_metrics_log();
+    return next;
 }

@@ -28,7 +28,8 @@ uint64_t mesh_nccl_metrics_read(enum mesh_nccl_metric metric);
 
 /* One line at INFO, where anything has changed since the last one. */
 void mesh_nccl_metrics_log(void);
-/* The same if they are wanted and the interval is over. */
-void mesh_nccl_metrics_tick(const struct mesh_nccl_settings *settings);
+/* The same if they are wanted and the interval is over. When it is over next;
+ * UINT64_MAX: never. */
+uint64_t mesh_nccl_metrics_tick(const struct mesh_nccl_settings *settings);
 
 #endif

@@ -395,7 +395,7 @@ static int tcp_test(struct mesh_nccl_object *object, bool *done_p, int *sizes_p)
     }
     pthread_mutex_unlock(&comm->lock);
     if (*done_p)
-        mesh_nccl_metrics_tick(&mesh_nccl_state()->settings);
+        (void)mesh_nccl_metrics_tick(&mesh_nccl_state()->settings);
     return ret;
 }
 

@@ -4,10 +4,10 @@
 
     bench.py [--quick] [--fabric vm|swverbs] [--output DIRECTORY] [SECTION]...
 
-Sections: instructions, heap, p2p, lanes, hops, connect, mpi, nccl_bench; all by
-default. Each is a module whose run() gets a Bench. What is measured in time is
-measured alternately, in rounds, and says something only as a ratio of what was
-measured in the same run.
+Sections: instructions, heap, p2p, lanes, hops, connect, mpi,
+nccl_instructions; all by default. Each is a module whose run() gets a Bench.
+What is measured in time is measured alternately, in rounds, and says something
+only as a ratio of what was measured in the same run.
 
 DIRECTORY (bench/results/DATE-COMMIT by default) gets results.jsonl, whose first
 line says what was run where, and each other one a number; and what report.py
@@ -30,7 +30,7 @@ sys.path[:0] = [os.fspath(HERE), os.fspath(TOP / "test" / "lab")]
 import report  # noqa: E402 pylint: disable=wrong-import-position
 
 SECTIONS = ("instructions", "heap", "p2p", "lanes", "hops", "connect",
-            "mpi", "nccl_bench")
+            "mpi", "nccl_instructions")
 PACKAGES = ("libucx0", "libopenmpi3", "openmpi-bin", "libibverbs1", "perftest",
             "valgrind")
 

@@ -29,6 +29,11 @@ class Dump:
         """Without what is counted apart."""
         return self.total - self.apart
 
+    def of_object(self, name):
+        """An object's own functions, without what they call."""
+        return sum(cost for function, cost in self.functions.items()
+                   if function.startswith(f"{name}:"))
+
     def _name(self, kind, text):
         number, name = NAME.match(text).groups()
         kind = kind[-2:]  # cob and ob count as one, as do cfn and fn

@@ -1,32 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * connect_cost PEERS NETDEV DEVICE
+ * connect_cost PEERS NETDEV
  *
  * What a connection costs: one UCP worker calls PEERS others of another
  * process, one after the other, over the transports that UCX_TLS names, each
  * with an active message that is answered.  Prints for each peer:
  *     first_byte US    from the first send to the answer
  *     bytes N, packets N    that NETDEV moved (on lo both ways count once)
- *     memory KIB       resident of the caller; qp KIB: of a queue pair alone
+ *     memory KIB       resident of the caller, the queue pair in it
  * and what a progress call costs in the end, in nanoseconds.
  */
 #include "cost.h"
 
-#include <infiniband/verbs.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <signal.h>
 #include <ucp/api/ucp.h>
 
-#define AM_ID    3
-#define CALLS    20000
-#define QPS      64
-#define SEND_WRS 128 /* of a connection of mesh_rc */
-#define SEND_SGE 8
-#define INLINE   128
-#define MESSAGE  64
-#define MESSAGES 4
+#define AM_ID 3
+#define CALLS 20000
 
 /* A peer's address, as it comes from the other process. */
 struct address {
@@ -212,109 +205,6 @@ static void call(ucp_worker_h worker, const struct address *addresses,
         ucp_request_free(request);
 }
 
-/* Its own other end, on the first GID. */
-static int connect_to_self(struct ibv_qp *qp)
-{
-    struct ibv_qp_attr attr = {
-        .qp_state = IBV_QPS_INIT,
-        .port_num = 1,
-        .path_mtu = IBV_MTU_1024,
-        .dest_qp_num = qp->qp_num,
-        .min_rnr_timer = 12,
-        .max_dest_rd_atomic = 1,
-        .max_rd_atomic = 1,
-        .timeout = 14,
-        .retry_cnt = 6,
-        .rnr_retry = 7,
-        .ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 1}},
-    };
-
-    if (ibv_query_gid(qp->context, 1, 0, &attr.ah_attr.grh.dgid) != 0 ||
-        ibv_modify_qp(qp, &attr,
-                      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-                          IBV_QP_ACCESS_FLAGS) != 0)
-        return -1;
-    attr.qp_state = IBV_QPS_RTR;
-    if (ibv_modify_qp(qp, &attr,
-                      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-                          IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) !=
-        0)
-        return -1;
-    attr.qp_state = IBV_QPS_RTS;
-    return ibv_modify_qp(qp, &attr,
-                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                             IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                             IBV_QP_MAX_QP_RD_ATOMIC);
-}
-
-/* Messages as short as those of a first call: what the device needs for that
- * is its own. */
-static int send_some(struct ibv_qp *qp, struct ibv_srq *srq, struct ibv_mr *mr)
-{
-    struct ibv_sge sge = {
-        .addr = (uintptr_t)mr->addr, .length = MESSAGE, .lkey = mr->lkey};
-    struct ibv_recv_wr receive = {.sg_list = &sge, .num_sge = 1}, *bad_receive;
-    struct ibv_send_wr send = {.sg_list = &sge,
-                               .num_sge = 1,
-                               .opcode = IBV_WR_SEND,
-                               .send_flags = IBV_SEND_SIGNALED},
-                       *bad_send;
-    time_t end = time(NULL) + TIMEOUT_S;
-    struct ibv_wc wc;
-
-    for (unsigned i = 0; i < MESSAGES; i++) {
-        if (ibv_post_srq_recv(srq, &receive, &bad_receive) != 0 ||
-            ibv_post_send(qp, &send, &bad_send) != 0)
-            return -1;
-        for (int done = 0, count; done < 2; done += count) {
-            count = ibv_poll_cq(qp->send_cq, 1, &wc);
-            if (count < 0 || (count > 0 && wc.status != IBV_WC_SUCCESS) ||
-                time(NULL) > end)
-                return -1;
-        }
-    }
-    return 0;
-}
-
-/* Resident, of one that is as deep as mesh_rc's, connected and used. */
-static double qp_kib(const char *name)
-{
-    struct ibv_device **list = ibv_get_device_list(NULL);
-    struct ibv_srq_init_attr srq = {.attr = {.max_wr = 16, .max_sge = 1}};
-    struct ibv_qp_init_attr init = {
-        .qp_type = IBV_QPT_RC,
-        .cap = {.max_send_wr = SEND_WRS,
-                .max_send_sge = SEND_SGE,
-                .max_inline_data = INLINE},
-    };
-    static char message[MESSAGE];
-    struct ibv_context *verbs = NULL;
-    struct ibv_mr *mr;
-    struct ibv_pd *pd;
-    double start;
-
-    while (*list != NULL && strcmp(ibv_get_device_name(*list), name) != 0)
-        list++;
-    if (*list == NULL || (verbs = ibv_open_device(*list)) == NULL)
-        check(name, UCS_ERR_NO_DEVICE);
-    pd = ibv_alloc_pd(verbs);
-    init.send_cq = init.recv_cq = ibv_create_cq(verbs, 16, NULL, NULL, 0);
-    init.srq = ibv_create_srq(pd, &srq);
-    mr = ibv_reg_mr(pd, message, MESSAGE, IBV_ACCESS_LOCAL_WRITE);
-    if (mr == NULL)
-        check("memory", UCS_ERR_NO_MEMORY);
-    start = resident_kib();
-    for (unsigned i = 0; i < QPS; i++) {
-        struct ibv_qp *qp = ibv_create_qp(pd, &init);
-
-        if (qp == NULL || connect_to_self(qp) != 0 ||
-            send_some(qp, init.srq, mr) != 0)
-            check("queue pair", UCS_ERR_NO_RESOURCE);
-    }
-    return (resident_kib() - start) / QPS;
-}
-
 static void measure(unsigned count, const char *netdev,
                     const struct address *addresses)
 {
@@ -345,8 +235,8 @@ int main(int argc, char **argv)
     unsigned count;
     int fds[2];
 
-    if (argc != 4 || (count = (unsigned)atoi(argv[1])) == 0) {
-        fprintf(stderr, "usage: connect_cost PEERS NETDEV DEVICE\n");
+    if (argc != 3 || (count = (unsigned)atoi(argv[1])) == 0) {
+        fprintf(stderr, "usage: connect_cost PEERS NETDEV\n");
         return 2;
     }
     getrlimit(RLIMIT_NOFILE, &files);
@@ -359,7 +249,6 @@ int main(int argc, char **argv)
     if (fork() == 0)
         be_peers(count + 1, fds[1]);
     addresses = read_addresses(fds[0], count + 1);
-    printf("qp %.2f\n", qp_kib(argv[3]));
     open_context();
     measure(count, argv[2], addresses);
     fflush(stdout);

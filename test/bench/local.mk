@@ -8,7 +8,7 @@ test_bench_mpi_cost_CPPFLAGS = -D_GNU_SOURCE= $(OMPI_CFLAGS:-I%=-isystem%)
 test_bench_mpi_cost_LDADD = $(OMPI_LIBS)
 test_bench_connect_cost_SOURCES = test/bench/connect_cost.c test/bench/cost.h
 test_bench_connect_cost_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
-test_bench_connect_cost_LDADD = -lucp -lucs -libverbs
+test_bench_connect_cost_LDADD = -lucp -lucs
 test_bench_ucp_cost_SOURCES = test/bench/ucp_cost.c test/bench/cost.h
 test_bench_ucp_cost_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
 test_bench_ucp_cost_LDADD = -lucp -lucs
@@ -25,7 +25,7 @@ EXTRA_DIST += test/bench/README.md test/bench/results test/bench/bench.py \
 	test/bench/callgrind.py \
 	test/bench/connect.py test/bench/hops.py test/bench/instructions.py \
 	test/bench/lanes.py test/bench/mpi.py \
-	test/bench/nccl_bench.py test/bench/p2p.py \
+	test/bench/p2p.py \
 	test/bench/relay_cost.txt \
 	test/bench/report.py test/bench/scale.py test/bench/scale.txt \
 	test/bench/heap.py test/bench/test_callgrind.py \

@@ -73,6 +73,7 @@ class DumpTest(unittest.TestCase):
         """Also those of lines of another file, and at the same line."""
         self.assertEqual(self.dump.functions["libtransport.so:send"], 8)
         self.assertEqual(self.dump.functions["libc.so.6:sendmsg"], 29)
+        self.assertEqual(self.dump.of_object("libtransport.so"), 8)
 
 
 if __name__ == "__main__":
