@@ -2,8 +2,8 @@
 # Drives the NCCL plugin as NCCL does, one process for each rank.
 check_PROGRAMS += test/nccl-harness/rank
 test_nccl_harness_rank_SOURCES = \
-	test/nccl-harness/flat.c \
-	test/nccl-harness/flat.h \
+	test/nccl-harness/footprint.c \
+	test/nccl-harness/footprint.h \
 	test/nccl-harness/link.c \
 	test/nccl-harness/link.h \
 	test/nccl-harness/memory.c \

@@ -6,7 +6,7 @@
  * and a progress thread, which sends and receives.  While data flows the
  * service thread goes on registering the same memory on every comm.
  */
-#include "flat.h"
+#include "footprint.h"
 #include "link.h"
 #include "options.h"
 #include "side.h"
@@ -227,25 +227,25 @@ static int progress_all(struct session *session, bool *done_p, bool *moved_p)
 
 /* What the process has after a quarter of the messages is all it has at the
  * end. */
-static void check_flat(const struct session *session, struct flat *early,
+static void check_flat(const struct session *session, struct footprint *early,
                        unsigned *quarter_p)
 {
     const struct link *link = &session->links[0];
     unsigned quarter;
-    struct flat now;
+    struct footprint now;
 
     /* Fewer have not touched all of their buffers by then. */
-    if (session->link_count == 0 || link->total < FLAT_MESSAGES)
+    if (session->link_count == 0 || link->total < FOOTPRINT_MESSAGES)
         return;
     quarter = (unsigned)((uint64_t)link->finished * 4 / link->total);
     if (quarter == *quarter_p)
         return;
-    flat_take(&now);
-    flat_print(&now, options.rank, quarter, "quarters");
+    footprint_take(&now);
+    footprint_print(&now, options.rank, quarter, "quarters");
     if (*quarter_p == 0)
         *early = now;
-    flat_check_kernel(early, &now);
-    flat_check_memory(early, &now, TRAFFIC_KB);
+    footprint_check_kernel(early, &now);
+    footprint_check_memory(early, &now, TRAFFIC_KB);
     *quarter_p = quarter;
 }
 
@@ -274,7 +274,7 @@ static void check_pause(const struct session *session)
 static void *progress_main(void *arg)
 {
     struct session *session = arg;
-    struct flat early;
+    struct footprint early;
     unsigned quarter = 0;
     bool done = false, moved;
     double last = now_s();
@@ -373,39 +373,39 @@ static void *session_main(void *arg)
 /* Cycles --------------------------------------------------------------------
  */
 
-static void check_nothing_left(unsigned tasks, const struct flat *before)
+static void check_nothing_left(unsigned tasks, const struct footprint *before)
 {
-    struct flat now;
+    struct footprint now;
 
     /* A thread that was joined is in the kernel's list for a moment: one of
      * before may have been counted, too. */
-    for (unsigned i = 0; i < 100 && flat_entries("/proc/self/task") > tasks;
-         i++)
+    for (unsigned i = 0;
+         i < 100 && footprint_entries("/proc/self/task") > tasks; i++)
         usleep(10000);
-    if (flat_entries("/proc/self/task") > tasks)
+    if (footprint_entries("/proc/self/task") > tasks)
         fail("%u threads are left, there were %u",
-             flat_entries("/proc/self/task") - 2, tasks - 2);
-    flat_take(&now);
+             footprint_entries("/proc/self/task") - 2, tasks - 2);
+    footprint_take(&now);
     if (now.files != before->files)
         fail("%lu files are open, there were %lu", now.files, before->files);
 }
 
 /* The code itself stays with the first cycle: it is linked with nodelete.  The
  * C library's heap takes tens of cycles to find its size. */
-static void check_cycle(unsigned cycle, struct flat *early)
+static void check_cycle(unsigned cycle, struct footprint *early)
 {
     const unsigned middle = options.cycles / 2;
-    struct flat now;
+    struct footprint now;
 
-    flat_take(&now);
+    footprint_take(&now);
     if (cycle == middle)
         *early = now;
     if (cycle > middle)
-        flat_check_kernel(early, &now);
+        footprint_check_kernel(early, &now);
     if (cycle > middle && middle >= SETTLED)
-        flat_check_memory(early, &now, CYCLES_KB);
+        footprint_check_memory(early, &now, CYCLES_KB);
     if (cycle == middle || cycle + 1 == options.cycles)
-        flat_print(&now, options.rank, cycle + 1, "cycles");
+        footprint_print(&now, options.rank, cycle + 1, "cycles");
 }
 
 static void check_properties(struct net *net)
@@ -465,7 +465,7 @@ static void start_run_time(void)
 
 int main(int argc, char **argv)
 {
-    struct flat before, early;
+    struct footprint before, early;
     unsigned tasks;
     char name[32];
 
@@ -477,8 +477,8 @@ int main(int argc, char **argv)
     side_init(options.directory);
     prepare_waker();
     start_run_time();
-    tasks = flat_entries("/proc/self/task");
-    flat_take(&before);
+    tasks = footprint_entries("/proc/self/task");
+    footprint_take(&before);
     for (unsigned cycle = 0; cycle < options.cycles; cycle++) {
         run_cycle(cycle);
         check_nothing_left(tasks, &before);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "flat.h"
+#include "footprint.h"
 
 #include "net.h"
 
@@ -14,7 +14,7 @@
 #endif
 #define GROWTH_FILES 2
 
-unsigned flat_entries(const char *path)
+unsigned footprint_entries(const char *path)
 {
     DIR *dir = opendir(path);
     unsigned count = 0;
@@ -61,29 +61,31 @@ static void check_one(const char *what, unsigned long early, unsigned long now,
         fail("%s grew from %lu to %lu", what, early, now);
 }
 
-void flat_take(struct flat *flat_p)
+void footprint_take(struct footprint *footprint_p)
 {
-    flat_p->resident_kb = resident_kb();
-    flat_p->mappings = mappings();
-    flat_p->files = flat_entries("/proc/self/fd");
+    footprint_p->resident_kb = resident_kb();
+    footprint_p->mappings = mappings();
+    footprint_p->files = footprint_entries("/proc/self/fd");
 }
 
-void flat_check_kernel(const struct flat *early, const struct flat *now)
+void footprint_check_kernel(const struct footprint *early,
+                            const struct footprint *now)
 {
     check_one("mappings", early->mappings, now->mappings, GROWTH_MAPPINGS);
     check_one("open files", early->files, now->files, GROWTH_FILES);
 }
 
-void flat_check_memory(const struct flat *early, const struct flat *now,
-                       unsigned long growth_kb)
+void footprint_check_memory(const struct footprint *early,
+                            const struct footprint *now,
+                            unsigned long growth_kb)
 {
     check_one("memory in kB", early->resident_kb, now->resident_kb, growth_kb);
 }
 
-void flat_print(const struct flat *flat, unsigned rank, unsigned count,
-                const char *what)
+void footprint_print(const struct footprint *footprint, unsigned rank,
+                     unsigned count, const char *what)
 {
     printf("rank %u: after %u %s %lu kB resident, %lu mappings, %lu files\n",
-           rank, count, what, flat->resident_kb, flat->mappings,
-           flat->files - 3);
+           rank, count, what, footprint->resident_kb, footprint->mappings,
+           footprint->files - 3);
 }
