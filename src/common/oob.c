@@ -93,10 +93,8 @@ void mesh_oob_source_due(struct mesh_oob_source *source)
     deadline_set(source, 1);
 }
 
-void mesh_oob_source_stop(struct mesh_oob_source *source)
+void mesh_oob_source_close(struct mesh_oob_source *source)
 {
-    source->dead = true;
-    mesh_oob_source_deadline(source, 0);
     if (source->fd < 0)
         return;
     /* A forked child may still hold the descriptor: leave the epoll set by
@@ -107,6 +105,13 @@ void mesh_oob_source_stop(struct mesh_oob_source *source)
         close(source->fd);
     }
     source->fd = -1;
+}
+
+void mesh_oob_source_stop(struct mesh_oob_source *source)
+{
+    source->dead = true;
+    mesh_oob_source_deadline(source, 0);
+    mesh_oob_source_close(source);
 }
 
 void mesh_oob_source_wait(struct mesh_oob_source *source)

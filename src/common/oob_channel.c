@@ -299,12 +299,29 @@ static void channel_lost(struct mesh_oob_channel *channel, int error,
     "Connection refused: nobody listens there, or another lane of " \
     "that node answers ARP for this address (arp_ignore)"
 
+/* As with probes, see there: the first time that nobody answers says nothing
+ * of now. */
+static void channel_connect_again(struct mesh_oob_channel *channel)
+{
+    struct mesh_oob_event event = {0};
+
+    channel->again = true;
+    mesh_oob_source_close(&channel->source);
+    channel_connect(channel, &event);
+    if (event.error != -EINPROGRESS)
+        channel_feed(channel, &event);
+}
+
 static void channel_connected(struct mesh_oob_channel *channel)
 {
     const struct mesh_oob_event event = {.type = MESH_OOB_EVENT_CONNECTED};
     int error = mesh_oob_socket_error(channel->source.fd);
 
     channel->connecting = false;
+    if (error == -EHOSTUNREACH && !channel->again) {
+        channel_connect_again(channel);
+        return;
+    }
     if (error != 0) {
         channel_lost(channel, error,
                      error == -ECONNREFUSED ? REFUSED_TEXT : NULL);

@@ -61,6 +61,7 @@ struct mesh_oob_channel {
     bool released;  /* the user has closed it */
     bool lingering; /* refused; waits until the peer has read that */
     bool connecting;
+    bool again;                           /* its second try to connect */
     struct mesh_oob_channel_bytes *bytes; /* owned, NULL: none */
     char peer_text[MESH_OOB_PEER_TEXT_LEN];
 };

@@ -83,7 +83,9 @@ void mesh_oob_source_events(struct mesh_oob_source *source, uint32_t events);
 void mesh_oob_source_deadline(struct mesh_oob_source *source, uint32_t ms);
 /* Its deadline is over. */
 void mesh_oob_source_due(struct mesh_oob_source *source);
-/* Closes the descriptor at once; the source gets nothing any more. */
+/* Closes the descriptor at once; another one may be opened. */
+void mesh_oob_source_close(struct mesh_oob_source *source);
+/* The same for good; the source gets nothing any more. */
 void mesh_oob_source_stop(struct mesh_oob_source *source);
 /* Waits until no callback of a stopped source runs, unless called in it. */
 void mesh_oob_source_wait(struct mesh_oob_source *source);

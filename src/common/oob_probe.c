@@ -15,6 +15,7 @@
 struct probe_run {
     struct mesh_oob_probe *probes; /* borrowed */
     struct pollfd *fds;            /* owned; fd -1: over */
+    bool *again;                   /* owned; its second try */
     unsigned count;
     unsigned left;
     uint64_t start_ns;
@@ -61,6 +62,21 @@ static void probe_start(struct probe_run *run, unsigned i)
         probe_finish(run, i, error);
 }
 
+/* The kernel may have asked for this neighbour since before its cable was
+ * plugged in: the first time that nobody answers says nothing of now. */
+static void probe_connected(struct probe_run *run, unsigned i)
+{
+    int error = mesh_oob_socket_error(run->fds[i].fd);
+
+    if (error != -EHOSTUNREACH || run->again[i]) {
+        probe_finish(run, i, error);
+        return;
+    }
+    run->again[i] = true;
+    close(run->fds[i].fd);
+    probe_start(run, i);
+}
+
 /* Milliseconds left, rounded up. */
 static int probe_timeout(const struct probe_run *run)
 {
@@ -82,7 +98,7 @@ static int probe_wait(struct probe_run *run)
             return -errno;
         for (unsigned i = 0; ready > 0 && i < run->count; i++) {
             if (run->fds[i].fd >= 0 && run->fds[i].revents != 0)
-                probe_finish(run, i, mesh_oob_socket_error(run->fds[i].fd));
+                probe_connected(run, i);
         }
         if (timeout == 0 && ready == 0)
             break;
@@ -99,8 +115,11 @@ int mesh_oob_probe_run(struct mesh_oob_probe *probes, unsigned count,
     if (count == 0)
         return 0;
     run.fds = calloc(count, sizeof(*run.fds));
-    if (run.fds == NULL)
-        return -ENOMEM;
+    run.again = calloc(count, sizeof(*run.again));
+    if (run.fds == NULL || run.again == NULL) {
+        error = -ENOMEM;
+        goto free_run;
+    }
     run.start_ns = mesh_clock_ns();
     run.end_ns = run.start_ns + (uint64_t)timeout_ms * 1000000u;
     for (unsigned i = 0; i < count; i++)
@@ -110,6 +129,8 @@ int mesh_oob_probe_run(struct mesh_oob_probe *probes, unsigned count,
         if (run.fds[i].fd >= 0)
             probe_finish(&run, i, error != 0 ? error : -ETIMEDOUT);
     }
+free_run:
+    free(run.again);
     free(run.fds);
     return error;
 }

@@ -123,6 +123,27 @@ def cable_pulled_from_mpi_job(net):
     _new_job_works(net)
 
 
+def cable_plugged_in_while_asked(net):
+    """A job starts while the kernel still asks for the neighbour since before
+    the cable was plugged in, and is told that nobody answered."""
+    (netdev, _), = net.cabled("n1", "n2")
+    address = net.lanes("n2")[0]["addresses"][0].partition("/")[0]
+    setting = f"/proc/sys/net/ipv4/neigh/{netdev}/retrans_time_ms"
+    net.link("n1.0", "down")
+    try:
+        # It asks at 0, 3 and 6 seconds, and gives up at 9.
+        net.shell("n1", f"echo 3000 >{setting}; ip neigh flush dev {netdev}; "
+                        f"{lab.BUSYBOX} ping -c 1 -W 1 {address} >&2 || true; "
+                        "sleep 5.5")
+        lab.check("INCOMPLETE" in net.shell("n1", f"ip neigh show {address}"),
+                  "the kernel does not ask for the neighbour")
+        net.link("n1.0", "up")
+        _new_job_works(net)
+    finally:
+        net.link("n1.0", "up")
+        net.shell("n1", f"echo 1000 >{setting}")
+
+
 def rank_killed(net):
     """kill -9 of a rank ends the job."""
     job = _busy_job(net)
@@ -303,8 +324,8 @@ def node_gone(net):
 
 
 if __name__ == "__main__":
-    lab.main([("pair", [cable_pulled, cable_pulled_from_mpi_job, rank_killed,
-                        peer_killed_without_mpirun,
-                        address_lost, bad_clients, rank_stops, bad_settings,
-                        little_locked_memory, rank_goes_on_after_two_minutes,
-                        node_gone])])
+    lab.main([("pair", [cable_pulled, cable_pulled_from_mpi_job,
+                        cable_plugged_in_while_asked, rank_killed,
+                        peer_killed_without_mpirun, address_lost, bad_clients,
+                        rank_stops, bad_settings, little_locked_memory,
+                        rank_goes_on_after_two_minutes, node_gone])])

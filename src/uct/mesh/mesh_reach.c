@@ -212,9 +212,10 @@ static void warn_arp(const struct mesh_oob_probe *probe)
     if (atomic_exchange(&warned, true))
         return;
     mesh_addr_format(&probe->remote, addr);
-    mesh_warn("lane %s is not used: %s refuses there. If that node has more "
-              "than one lane on this cable, they answer ARP for each other: "
-              "set net.ipv4.conf.NETDEV.arp_ignore=1 for each of them, on both "
+    mesh_warn("lane %s is not used: %s refuses there. Its process has ended, "
+              "or, if that node has more than one lane on this cable, they "
+              "answer ARP for each other: set "
+              "net.ipv4.conf.NETDEV.arp_ignore=1 for each of them, on both "
               "nodes",
               probe->netdev, addr);
 }
