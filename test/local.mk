@@ -28,6 +28,7 @@ unit_tests = \
 	test/unit/test_mesh_address \
 	test/unit/test_mesh_am_wire \
 	test/unit/test_mesh_conn_state \
+	test/unit/test_mesh_credit \
 	test/unit/test_mesh_map \
 	test/unit/test_mesh_reach \
 	test/unit/test_mesh_relay \
@@ -153,6 +154,8 @@ test_unit_test_mesh_address_SOURCES = test/unit/test_mesh_address.c \
 	src/uct/mesh/mesh_address.c
 test_unit_test_mesh_conn_state_SOURCES = test/unit/test_mesh_conn_state.c \
 	src/uct/mesh/mesh_conn_state.c
+test_unit_test_mesh_credit_SOURCES = test/unit/test_mesh_credit.c \
+	src/uct/mesh/mesh_credit.c
 test_unit_test_mesh_map_SOURCES = test/unit/test_mesh_map.c \
 	src/uct/mesh/mesh_address.c src/uct/mesh/mesh_map.c $(topo)
 test_unit_test_mesh_map_LDFLAGS = $(AM_LDFLAGS) \
@@ -163,7 +166,8 @@ test_unit_test_mesh_reach_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
 test_unit_test_mesh_reach_LDFLAGS = $(AM_LDFLAGS) \
 	-Wl,--wrap=mesh_oob_probe_run
 test_unit_test_mesh_relay_SOURCES = test/unit/test_mesh_relay.c \
-	src/uct/mesh/mesh_check.c src/uct/mesh/mesh_relay.c \
+	src/uct/mesh/mesh_check.c src/uct/mesh/mesh_credit.c \
+	src/uct/mesh/mesh_relay.c \
 	src/uct/mesh/mesh_tx.c
 test_unit_test_mesh_relay_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
 

@@ -21,6 +21,8 @@ libuct_mesh_la_SOURCES = \
 	src/uct/mesh/mesh_conn_state.c \
 	src/uct/mesh/mesh_conn_state.h \
 	src/uct/mesh/mesh_conn_table.c \
+	src/uct/mesh/mesh_credit.c \
+	src/uct/mesh/mesh_credit.h \
 	src/uct/mesh/mesh_engine.c \
 	src/uct/mesh/mesh_engine.h \
 	src/uct/mesh/mesh_ep.c \

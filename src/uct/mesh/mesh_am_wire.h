@@ -2,14 +2,13 @@
 /*
  * mesh_am_wire: the header in front of every message on a mesh_rc QP.
  *
- * 12 bytes, little endian:
- *   0  sequence number of this active message; for control messages that of
- *      the next active message
- *   4  limit: the peer may send active messages with sequence numbers before
- *      this one (its credits); in a goodbye, those before it have come in
- *   8  index of the connection at the receiver, as told in the exchange
- *  10  type: active message id, or one of the control types
- *  11  zero
+ * 4 bytes, little endian:
+ *   0  index of the connection at the receiver, as told in the exchange
+ *   2  type: active message id, or one of the control types
+ *   3  credits: how many active messages more the peer may send
+ *
+ * A control message goes on with a value of 4 bytes: the credits of a
+ * UCT_MESH_CTRL_CREDIT; in a goodbye, how many active messages have come in.
  *
  * Threads: pure functions.
  */
@@ -17,22 +16,25 @@
 #define UCT_MESH_AM_WIRE_H
 
 #include <endian.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-#define UCT_MESH_AM_HDR_LEN 12
+#define UCT_MESH_AM_HDR_LEN     4
+#define UCT_MESH_AM_MAX_CREDITS UINT8_MAX
+#define UCT_MESH_CTRL_LEN       8
 
-/* Below 32: active message ids (UCT_AM_ID_MAX). */
-#define UCT_MESH_CTRL_CREDIT 0x80 /* nothing but the limit */
+#define UCT_MESH_AM_TYPES    32 /* below it: active message ids */
+#define UCT_MESH_CTRL_CREDIT 0x80
 #define UCT_MESH_CTRL_BYE    0x81 /* the sender closes its interface */
 
 struct uct_mesh_am_hdr {
-    uint32_t seq;
-    uint32_t limit;
     uint16_t conn;
     uint8_t type;
+    uint8_t credits;
 };
 
+/* Word 0 is the header, word 1 the value. */
 static inline void uct_mesh_am_word_write(void *dest, unsigned index,
                                           uint32_t value)
 {
@@ -48,25 +50,25 @@ static inline uint32_t uct_mesh_am_word_read(const void *src, unsigned index)
     return le32toh(value);
 }
 
-static inline void uct_mesh_am_hdr_write(void *dest, uint32_t seq,
-                                         uint32_t limit, uint16_t conn,
-                                         uint8_t type)
+static inline uint32_t uct_mesh_am_hdr_pack(uint16_t conn, uint8_t type,
+                                            uint8_t credits)
 {
-    uct_mesh_am_word_write(dest, 0, seq);
-    uct_mesh_am_word_write(dest, 1, limit);
-    uct_mesh_am_word_write(dest, 2, (uint32_t)conn | (uint32_t)type << 16);
+    return (uint32_t)conn | (uint32_t)type << 16 | (uint32_t)credits << 24;
 }
 
-static inline struct uct_mesh_am_hdr uct_mesh_am_hdr_read(const void *src)
+static inline struct uct_mesh_am_hdr uct_mesh_am_hdr_unpack(uint32_t word)
 {
-    uint32_t last = uct_mesh_am_word_read(src, 2);
-
     return (struct uct_mesh_am_hdr){
-        .seq = uct_mesh_am_word_read(src, 0),
-        .limit = uct_mesh_am_word_read(src, 1),
-        .conn = (uint16_t)last,
-        .type = (uint8_t)(last >> 16),
+        .conn = (uint16_t)word,
+        .type = (uint8_t)(word >> 16),
+        .credits = (uint8_t)(word >> 24),
     };
+}
+
+/* An active message, and nothing else to do. */
+static inline bool uct_mesh_am_hdr_is_plain(uint32_t word)
+{
+    return word >> 16 < UCT_MESH_AM_TYPES;
 }
 
 #endif

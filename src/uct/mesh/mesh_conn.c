@@ -51,20 +51,6 @@ void uct_mesh_iface_share_out(uct_mesh_iface_t *iface)
     atomic_store_explicit(&iface->window, window, memory_order_relaxed);
 }
 
-uint32_t uct_mesh_conn_rx_limit(const uct_mesh_conn_t *conn)
-{
-    uint32_t limit = conn->rx_seq + uct_mesh_iface_window(conn->iface);
-
-    /* What was promised stays promised when more connections share. */
-    return (int32_t)(limit - conn->rx_limit) > 0 ? limit : conn->rx_limit;
-}
-
-void uct_mesh_conn_promise(uct_mesh_conn_t *conn)
-{
-    conn->rx_limit = uct_mesh_conn_rx_limit(conn);
-    conn->rx_half = conn->rx_limit - uct_mesh_iface_window(conn->iface) / 2;
-}
-
 void uct_mesh_conn_explain(const uct_mesh_conn_t *conn, int error,
                            const char *what, const char *hint,
                            char text[MESH_QP_ERROR_LEN])
@@ -137,23 +123,23 @@ void uct_mesh_conn_fail(uct_mesh_conn_t *conn, ucs_status_t status,
 
 /* Sends arrive in order: of those that are not complete, the ones before an
  * active message that the peer has taken have arrived. */
-static bool sends_lost(const uct_mesh_conn_t *conn, uint32_t rx_seq)
+static bool sends_lost(const uct_mesh_conn_t *conn, uint32_t taken)
 {
-    bool ams_lost = conn->tx_seq != rx_seq;
+    bool ams_lost = uct_mesh_credit_sent(&conn->credit) != taken;
     bool others_open =
         conn->sq_head != conn->sq_am && !uct_mesh_conn_idle(conn);
 
     return ams_lost || others_open || in_use(conn);
 }
 
-void uct_mesh_conn_close_by_peer(uct_mesh_conn_t *conn, uint32_t rx_seq)
+void uct_mesh_conn_close_by_peer(uct_mesh_conn_t *conn, uint32_t taken)
 {
     char text[MESH_QP_ERROR_LEN];
     bool lost;
 
     if (conn->over)
         return;
-    lost = conn->eps != NULL && sends_lost(conn, rx_seq);
+    lost = conn->eps != NULL && sends_lost(conn, taken);
     if (lost) {
         uct_mesh_conn_explain(conn, ECONNRESET,
                               "the peer closed its interface while sends to "
@@ -224,7 +210,7 @@ static void take_the_last(uct_mesh_conn_t *conn)
 static void on_bye(uct_mesh_conn_t *conn)
 {
     take_the_last(conn);
-    uct_mesh_conn_close_by_peer(conn, conn->tx_seq);
+    uct_mesh_conn_close_by_peer(conn, uct_mesh_credit_sent(&conn->credit));
 }
 
 static void on_gone(uct_mesh_conn_t *conn)
@@ -354,7 +340,9 @@ static void notify(uct_mesh_conn_t *conn)
 /* Returns false when there is no room to send. */
 static bool send_credit(uct_mesh_conn_t *conn)
 {
-    if (conn->over || uct_mesh_conn_rx_limit(conn) == conn->rx_limit)
+    uint32_t window = uct_mesh_iface_window(conn->iface);
+
+    if (conn->over || uct_mesh_credit_owed(&conn->credit, window) == 0)
         return true;
     return uct_mesh_conn_post_ctrl(conn, UCT_MESH_CTRL_CREDIT) !=
            UCS_ERR_NO_RESOURCE;

@@ -4,8 +4,8 @@
  * same peer interface.
  *
  * A connection is made by the first use of an endpoint or by the peer's call,
- * and stays until the interface closes, or until it is over and no endpoint uses
- * it.
+ * and stays until the interface closes, or until it is over and no endpoint
+ * uses it.
  *
  * Threads: see mesh_iface.h.  The fields say who owns them.
  */
@@ -13,6 +13,7 @@
 #define UCT_MESH_CONN_H
 
 #include "mesh_conn_state.h"
+#include "mesh_credit.h"
 #include "mesh_iface.h"
 
 #include "common/hash.h"
@@ -70,9 +71,8 @@ typedef struct uct_mesh_conn {
     uint32_t sq_signaled;    /* sq_head after the last signalled send */
     uint32_t sq_am;          /* what follows are puts and gets only */
     uint32_t sq_mask;
-    uint32_t sq_limit; /* sends that may be on the way */
-    uint32_t tx_seq;   /* of the next active message */
-    uint32_t tx_limit; /* credits: send while tx_seq is before it */
+    uint32_t sq_limit;             /* sends that may be on the way */
+    struct uct_mesh_credit credit; /* also: receiving */
     uint32_t slots_used;
     uint16_t peer_index;
     uint16_t index;
@@ -86,11 +86,6 @@ typedef struct uct_mesh_conn {
     uint32_t sq_acked; /* sends that are complete at the far end */
     bool by_qpn;       /* in iface->by_qpn by qpn */
     UT_hash_handle hh_qpn;
-
-    /* main thread: receiving */
-    uint32_t rx_seq;   /* of the next active message */
-    uint32_t rx_limit; /* last told to the peer */
-    uint32_t rx_half;  /* from this rx_seq on it should be told another one */
 
     /* main thread: the rest */
     struct uct_mesh_ep *eps;
@@ -156,9 +151,9 @@ void uct_mesh_conn_destroy(uct_mesh_conn_t *conn);
 void uct_mesh_conn_fail(uct_mesh_conn_t *conn, ucs_status_t status,
                         const char *text);
 
-/* The peer said goodbye and took the active messages before rx_seq: as above,
- * but an error only if sends are lost by it. */
-void uct_mesh_conn_close_by_peer(uct_mesh_conn_t *conn, uint32_t rx_seq);
+/* The peer said goodbye after it took so many active messages: as above, but an
+ * error only if sends are lost by it. */
+void uct_mesh_conn_close_by_peer(uct_mesh_conn_t *conn, uint32_t taken);
 
 /* Stops all that is under way, without a word in the log: sends end with
  * UCS_ERR_CANCELED. */
@@ -194,11 +189,13 @@ static inline unsigned uct_mesh_iface_window(uct_mesh_iface_t *iface)
     return atomic_load_explicit(&iface->window, memory_order_relaxed);
 }
 
-/* The limit to tell the peer now: what it may have on the way from here. */
-uint32_t uct_mesh_conn_rx_limit(const uct_mesh_conn_t *conn);
-
-/* From now on that is what it was told. */
-void uct_mesh_conn_promise(uct_mesh_conn_t *conn);
+/* Gives the peer as many credits as it may get, and most at most; returns what
+ * it is to be told. */
+static inline uint32_t uct_mesh_conn_grant(uct_mesh_conn_t *conn, uint32_t most)
+{
+    return uct_mesh_credit_grant(&conn->credit,
+                                 uct_mesh_iface_window(conn->iface), most);
+}
 
 /* mesh_conn_hello.c: what to tell the peer, and taking over what it said:
  * -errno with a line in reason. iface->lock is held. */

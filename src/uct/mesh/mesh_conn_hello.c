@@ -7,13 +7,13 @@
 #include <errno.h>
 #include <string.h>
 
-#define CALL_VERSION 1
+#define CALL_VERSION 2
 
 /* Beside the QP. */
 struct call_info {
     uint16_t index;    /* of the connection at the sender */
     uint32_t attempt;  /* calls the sender has made so far */
-    uint32_t limit;    /* first credits */
+    uint32_t credits;  /* first credits */
     uint32_t seg_size; /* receive buffers, header included */
 };
 
@@ -26,7 +26,7 @@ static void info_pack(const struct call_info *info,
     mesh_wire_write_u32(&writer, CALL_VERSION);
     mesh_wire_write_u16(&writer, info->index);
     mesh_wire_write_u32(&writer, info->attempt);
-    mesh_wire_write_u32(&writer, info->limit);
+    mesh_wire_write_u32(&writer, info->credits);
     mesh_wire_write_u32(&writer, info->seg_size);
     hello->user_len = (unsigned)mesh_wire_writer_len(&writer);
 }
@@ -41,7 +41,7 @@ static int info_unpack(const struct mesh_oob_hello *hello,
     version = mesh_wire_read_u32(&reader);
     info_p->index = mesh_wire_read_u16(&reader);
     info_p->attempt = mesh_wire_read_u32(&reader);
-    info_p->limit = mesh_wire_read_u32(&reader);
+    info_p->credits = mesh_wire_read_u32(&reader);
     info_p->seg_size = mesh_wire_read_u32(&reader);
     if (!reader.failed && version != CALL_VERSION)
         return -EPROTONOSUPPORT;
@@ -60,8 +60,8 @@ void uct_mesh_conn_hello_fill(uct_mesh_conn_t *conn,
         .seg_size = iface->seg_size,
     };
 
-    uct_mesh_conn_promise(conn);
-    info.limit = conn->rx_limit;
+    (void)uct_mesh_conn_grant(conn, UINT32_MAX);
+    info.credits = conn->credit.rx_granted;
     memset(hello_p, 0, sizeof(*hello_p));
     hello_p->node_id = node->id;
     hello_p->endpoint_id = iface->address.endpoint_id;
@@ -122,6 +122,13 @@ int uct_mesh_conn_hello_take(uct_mesh_conn_t *conn,
                  uct_mesh_iface_md(conn->iface)->node.name);
         return -EINVAL;
     }
+    conn->credit.tx = 0;
+    conn->credit.tx_granted = 0;
+    if (!uct_mesh_credit_take(&conn->credit, info.credits)) {
+        snprintf(reason, size, "node %s gives %u credits", peer->node_name,
+                 info.credits);
+        return -EPROTO;
+    }
     ret = take_grant(conn, peer, reason, size);
     if (ret != 0)
         return ret;
@@ -129,7 +136,6 @@ int uct_mesh_conn_hello_take(uct_mesh_conn_t *conn,
     conn->remote_end = peer->rails[0];
     conn->peer_index = info.index;
     conn->peer_attempt = info.attempt;
-    conn->tx_limit = info.limit;
     return 0;
 }
 

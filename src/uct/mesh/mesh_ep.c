@@ -145,8 +145,7 @@ static bool has_resources(const uct_mesh_conn_t *conn)
     const uct_mesh_iface_t *iface = conn->iface;
     const struct mesh_pool *pool = &iface->tx_pool;
 
-    return conn->sq_avail > 0 && iface->cq_avail > 0 &&
-           (int32_t)(conn->tx_limit - conn->tx_seq) > 0 &&
+    return conn->sq_avail > 0 && iface->cq_avail > 0 && conn->credit.tx > 0 &&
            (pool->free != NULL || pool->limit == 0 ||
             pool->count < pool->limit);
 }
@@ -242,7 +241,7 @@ void uct_mesh_ep_pending_progress(uct_mesh_iface_t *iface)
 ucs_status_t uct_mesh_ep_fence(uct_ep_h tl_ep, unsigned flags)
 {
     (void)flags;
-    ((uct_mesh_ep_t *)tl_ep)->conn->fence = IBV_SEND_FENCE;
+    uct_mesh_tx_fence(((uct_mesh_ep_t *)tl_ep)->conn);
     return UCS_OK;
 }
 
@@ -389,7 +388,7 @@ static ucs_status_t flush_conn(uct_mesh_conn_t *conn)
 
 static ucs_status_t fence_conn(uct_mesh_conn_t *conn)
 {
-    conn->fence = IBV_SEND_FENCE;
+    uct_mesh_tx_fence(conn);
     return UCS_OK;
 }
 

@@ -220,6 +220,7 @@ static void prepare_requests(uct_mesh_iface_t *iface)
     am->sges[0].length = sizeof(am->head);
     am->wr.sg_list = am->sges;
     am->wr.opcode = IBV_WR_SEND;
+    am->wr.send_flags = IBV_SEND_INLINE;
     iface->rx_next = iface->rx;
     for (unsigned i = 0; i < UCT_MESH_RX_BATCH; i++) {
         struct uct_mesh_receive *receive = &iface->rx[i];

@@ -139,23 +139,44 @@ static void protocol_error(uct_mesh_conn_t *conn, const char *what)
     uct_mesh_conn_fail(conn, UCS_ERR_IO_ERROR, text);
 }
 
-void uct_mesh_rx_control(uct_mesh_conn_t *conn, uint32_t seq, uint32_t limit,
-                         uint8_t type)
+_Static_assert(UCT_MESH_AM_TYPES == UCT_AM_ID_MAX,
+               "the first type after the active message ids");
+
+static void take_credits(uct_mesh_conn_t *conn, uint32_t count)
 {
-    if (seq != conn->rx_seq) {
-        protocol_error(conn, "a message is missing or came twice");
-        return;
-    }
+    if (!uct_mesh_credit_take(&conn->credit, count))
+        protocol_error(conn, "the peer gave more credits than there can be");
+}
+
+static void take_control(uct_mesh_conn_t *conn, uint8_t type, uint32_t value)
+{
     switch (type) {
     case UCT_MESH_CTRL_CREDIT:
+        take_credits(conn, value);
         break;
     case UCT_MESH_CTRL_BYE:
-        uct_mesh_conn_close_by_peer(conn, limit);
+        uct_mesh_conn_close_by_peer(conn, value);
         break;
     default:
         protocol_error(conn, "a message of unknown type came in");
         break;
     }
+}
+
+bool uct_mesh_rx_special(uct_mesh_conn_t *conn, const void *message,
+                         uint32_t length)
+{
+    struct uct_mesh_am_hdr hdr =
+        uct_mesh_am_hdr_unpack(uct_mesh_am_word_read(message, 0));
+
+    take_credits(conn, hdr.credits);
+    if (hdr.type < UCT_MESH_AM_TYPES)
+        return !conn->over;
+    if (length == UCT_MESH_CTRL_LEN)
+        take_control(conn, hdr.type, uct_mesh_am_word_read(message, 1));
+    else
+        protocol_error(conn, "a control message of wrong length came in");
+    return false;
 }
 
 void uct_mesh_rx_failed(uct_mesh_iface_t *iface, const struct ibv_wc *wc)

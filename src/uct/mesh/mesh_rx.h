@@ -19,9 +19,9 @@ void uct_mesh_rx_grow(uct_mesh_iface_t *iface);
 /* A receive that failed, or is too short. */
 void uct_mesh_rx_failed(uct_mesh_iface_t *iface, const struct ibv_wc *wc);
 
-/* A message that is no active message, or not the next one. */
-void uct_mesh_rx_control(uct_mesh_conn_t *conn, uint32_t seq, uint32_t limit,
-                         uint8_t type);
+/* A message with credits, or one of control. True: it is an active message. */
+bool uct_mesh_rx_special(uct_mesh_conn_t *conn, const void *message,
+                         uint32_t length);
 
 /* An active message handler keeps its buffer, and releases it later. */
 void uct_mesh_rx_keep(uct_mesh_iface_t *iface, struct mesh_buf *buf);
@@ -64,23 +64,6 @@ static inline uct_mesh_conn_t *uct_mesh_rx_conn(const uct_mesh_iface_t *iface,
     return conn;
 }
 
-/* Takes the next active message into account. False: it is something else. */
-static inline bool uct_mesh_rx_accept(uct_mesh_conn_t *conn,
-                                      struct uct_mesh_am_hdr hdr)
-{
-    if ((int32_t)(hdr.limit - conn->tx_limit) > 0)
-        conn->tx_limit = hdr.limit;
-    if (__builtin_expect(hdr.seq != conn->rx_seq || hdr.type >= UCT_AM_ID_MAX,
-                         0))
-        return false;
-    conn->rx_seq = hdr.seq + 1;
-    /* Credits are given back when half of them are used up and no active
-     * message happens to carry them. */
-    if ((int32_t)(conn->rx_half - conn->rx_seq) <= 0)
-        uct_mesh_conn_work_add(conn, UCT_MESH_WORK_CREDIT);
-    return true;
-}
-
 /* Handles a receive completion. */
 static inline __attribute__((always_inline)) void
 uct_mesh_rx_handle(uct_mesh_iface_t *iface, const struct ibv_wc *wc)
@@ -88,8 +71,8 @@ uct_mesh_rx_handle(uct_mesh_iface_t *iface, const struct ibv_wc *wc)
     struct mesh_buf *buf = (struct mesh_buf *)wc->wr_id;
     char *payload = uct_mesh_rx_payload(iface, buf);
     const uct_am_handler_t *handler;
-    struct uct_mesh_am_hdr hdr;
     uct_mesh_conn_t *conn;
+    uint32_t word;
 
     iface->rx_posted--;
     if (__builtin_expect(wc->status != IBV_WC_SUCCESS ||
@@ -98,15 +81,17 @@ uct_mesh_rx_handle(uct_mesh_iface_t *iface, const struct ibv_wc *wc)
         uct_mesh_rx_failed(iface, wc);
         goto put;
     }
-    hdr = uct_mesh_am_hdr_read(payload - UCT_MESH_AM_HDR_LEN);
-    conn = uct_mesh_rx_conn(iface, hdr.conn, wc->qp_num);
+    word = uct_mesh_am_word_read(payload - UCT_MESH_AM_HDR_LEN, 0);
+    conn = uct_mesh_rx_conn(iface, (uint16_t)word, wc->qp_num);
     if (__builtin_expect(conn == NULL, 0))
         goto put;
-    if (__builtin_expect(!uct_mesh_rx_accept(conn, hdr), 0)) {
-        uct_mesh_rx_control(conn, hdr.seq, hdr.limit, hdr.type);
+    if (__builtin_expect(!uct_mesh_am_hdr_is_plain(word), 0) &&
+        !uct_mesh_rx_special(conn, payload - UCT_MESH_AM_HDR_LEN, wc->byte_len))
         goto put;
-    }
-    handler = &iface->super.am[hdr.type];
+    /* No active message has carried them until now. */
+    if (__builtin_expect(--conn->credit.rx_left <= 0, 0))
+        uct_mesh_conn_work_add(conn, UCT_MESH_WORK_CREDIT);
+    handler = &iface->super.am[uct_mesh_am_hdr_unpack(word).type];
     if (handler->cb(handler->arg, payload, wc->byte_len - UCT_MESH_AM_HDR_LEN,
                     UCT_CB_PARAM_FLAG_DESC) == UCS_INPROGRESS) {
         uct_mesh_rx_keep(iface, buf);

@@ -96,8 +96,11 @@ bool uct_mesh_conn_drain(uct_mesh_conn_t *conn)
 
 ucs_status_t uct_mesh_conn_post_ctrl(uct_mesh_conn_t *conn, uint8_t type)
 {
-    char head[UCT_MESH_AM_HDR_LEN];
-    struct ibv_sge sge = {.addr = (uintptr_t)head, .length = sizeof(head)};
+    char message[UCT_MESH_CTRL_LEN];
+    struct ibv_sge sge = {
+        .addr = (uintptr_t)message,
+        .length = sizeof(message),
+    };
     struct ibv_send_wr wr = {
         .sg_list = &sge,
         .num_sge = 1,
@@ -107,7 +110,12 @@ ucs_status_t uct_mesh_conn_post_ctrl(uct_mesh_conn_t *conn, uint8_t type)
 
     if (conn->sq_avail <= 0 || conn->iface->cq_avail <= 0)
         return conn->over ? conn->status : UCS_ERR_NO_RESOURCE;
-    uct_mesh_tx_write_am_hdr(conn, head, type);
+    uct_mesh_am_word_write(message, 0,
+                           uct_mesh_am_hdr_pack(conn->peer_index, type, 0));
+    uct_mesh_am_word_write(message, 1,
+                           type == UCT_MESH_CTRL_BYE
+                               ? uct_mesh_credit_taken(&conn->credit)
+                               : uct_mesh_conn_grant(conn, UINT32_MAX));
     return uct_mesh_tx_post_own(conn, &wr, NULL, type == UCT_MESH_CTRL_BYE);
 }
 

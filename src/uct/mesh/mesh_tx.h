@@ -56,6 +56,14 @@ ucs_status_t uct_mesh_ep_get_zcopy(uct_ep_h ep, const uct_iov_t *iov,
                                    size_t iovcnt, uint64_t remote_addr,
                                    uct_rkey_t rkey, uct_completion_t *comp);
 
+/* What is posted from now on waits for the gets before it; it is signalled,
+ * too, so that only sends with a signal need to look. */
+static inline void uct_mesh_tx_fence(uct_mesh_conn_t *conn)
+{
+    conn->fence = IBV_SEND_FENCE;
+    conn->signal_at = conn->sq_head;
+}
+
 /* True when all that was posted is complete. */
 static inline bool uct_mesh_conn_idle(const uct_mesh_conn_t *conn)
 {

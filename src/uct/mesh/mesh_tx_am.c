@@ -34,8 +34,7 @@ ucs_status_t uct_mesh_ep_am_short(uct_ep_h tl_ep, uint8_t id, uint64_t header,
     am->sges[1].addr = (uintptr_t)payload;
     am->sges[1].length = length;
     am->wr.num_sge = length != 0 ? 2 : 1;
-    am->wr.send_flags = IBV_SEND_INLINE;
-    uct_mesh_tx_write_am_hdr(conn, am->head, id);
+    uct_mesh_am_word_write(am->head, 0, uct_mesh_tx_am_hdr(conn, id));
     return uct_mesh_tx_post_am(conn, &am->wr, NULL, false);
 }
 
@@ -71,7 +70,7 @@ ucs_status_t uct_mesh_ep_am_short_iov(uct_ep_h tl_ep, uint8_t id,
         memcpy(end, iov[i].buffer, length);
         end += length;
     }
-    uct_mesh_tx_write_am_hdr(ep->conn, message, id);
+    uct_mesh_am_word_write(message, 0, uct_mesh_tx_am_hdr(ep->conn, id));
     sge.length = (uint32_t)(end - message);
     return uct_mesh_tx_post_am(ep->conn, &wr, NULL, false);
 }
@@ -101,7 +100,7 @@ ssize_t uct_mesh_ep_am_bcopy(uct_ep_h tl_ep, uint8_t id,
     if (slot.buf == NULL)
         return UCS_ERR_NO_RESOURCE;
     length = pack((char *)slot.buf->data + UCT_MESH_AM_HDR_LEN, arg);
-    uct_mesh_tx_write_am_hdr(ep->conn, slot.buf->data, id);
+    uct_mesh_am_word_write(slot.buf->data, 0, uct_mesh_tx_am_hdr(ep->conn, id));
     sge.addr = (uintptr_t)slot.buf->data;
     sge.length = (uint32_t)(UCT_MESH_AM_HDR_LEN + length);
     sge.lkey = slot.buf->lkey;
@@ -154,7 +153,7 @@ ucs_status_t uct_mesh_ep_am_zcopy(uct_ep_h tl_ep, uint8_t id,
     slot.buf = mesh_pool_get(&ep->conn->iface->tx_pool);
     if (slot.buf == NULL)
         return UCS_ERR_NO_RESOURCE;
-    uct_mesh_tx_write_am_hdr(ep->conn, slot.buf->data, id);
+    uct_mesh_am_word_write(slot.buf->data, 0, uct_mesh_tx_am_hdr(ep->conn, id));
     if (header_length != 0)
         memcpy((char *)slot.buf->data + UCT_MESH_AM_HDR_LEN, header,
                header_length);

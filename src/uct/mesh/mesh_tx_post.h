@@ -40,8 +40,7 @@ static inline bool uct_mesh_tx_can_send_am(const uct_mesh_ep_t *ep)
 {
     const uct_mesh_conn_t *conn = ep->conn;
 
-    return uct_mesh_tx_can_post(ep) &&
-           (int32_t)(conn->tx_limit - conn->tx_seq) > 0;
+    return uct_mesh_tx_can_post(ep) && conn->credit.tx > 0;
 }
 
 /* Unsignalled sends hold places in the queue until a later one is signalled;
@@ -64,23 +63,15 @@ static inline void uct_mesh_tx_keep(uct_mesh_conn_t *conn, uint32_t counter,
     conn->slots_used++;
 }
 
-/* Posts wr, whose next is NULL; slot holds what to do at completion (NULL:
- * nothing). */
-static inline ucs_status_t uct_mesh_tx_post(uct_mesh_conn_t *conn,
-                                            struct ibv_send_wr *wr,
-                                            const uct_mesh_tx_slot_t *slot,
-                                            bool signal)
+static inline ucs_status_t uct_mesh_tx_post_wr(uct_mesh_conn_t *conn,
+                                               struct ibv_send_wr *wr,
+                                               const uct_mesh_tx_slot_t *slot)
 {
-    uct_mesh_iface_t *iface = conn->iface;
     uint32_t counter = conn->sq_head;
     struct ibv_send_wr *bad;
     int error;
 
     wr->wr_id = uct_mesh_wr_id(conn, counter);
-    wr->send_flags |= conn->fence;
-    signal = signal || __builtin_expect(uct_mesh_tx_must_signal(conn), 0);
-    if (signal)
-        wr->send_flags |= IBV_SEND_SIGNALED;
     error = ibv_post_send(conn->qp, wr, &bad);
     if (__builtin_expect(error != 0, 0))
         return uct_mesh_tx_post_failed(conn, error);
@@ -88,32 +79,51 @@ static inline ucs_status_t uct_mesh_tx_post(uct_mesh_conn_t *conn,
         uct_mesh_tx_keep(conn, counter, slot);
     conn->sq_head++;
     conn->sq_avail--;
-    iface->cq_avail--;
-    conn->fence = 0;
-    if (signal) {
-        conn->sq_signaled = conn->sq_head;
-        conn->signal_at = conn->sq_head + iface->tx_moderation - 1;
-    }
+    conn->iface->cq_avail--;
     return UCS_OK;
 }
 
-static inline void uct_mesh_tx_write_am_hdr(uct_mesh_conn_t *conn, void *dest,
-                                            uint8_t type)
+static inline ucs_status_t
+uct_mesh_tx_post_signaled(uct_mesh_conn_t *conn, struct ibv_send_wr *wr,
+                          const uct_mesh_tx_slot_t *slot)
 {
-    unsigned window = uct_mesh_iface_window(conn->iface);
-    uint32_t limit = conn->rx_seq + window;
+    unsigned flags = wr->send_flags;
+    ucs_status_t status;
 
-    if ((int32_t)(limit - conn->rx_limit) > 0) {
-        conn->rx_limit = limit;
-        conn->rx_half = limit - window / 2;
-    }
-    if (type == UCT_MESH_CTRL_BYE)
-        conn->rx_limit = conn->rx_seq;
-    uct_mesh_am_hdr_write(dest, conn->tx_seq, conn->rx_limit, conn->peer_index,
-                          type);
+    wr->send_flags = flags | conn->fence | IBV_SEND_SIGNALED;
+    status = uct_mesh_tx_post_wr(conn, wr, slot);
+    wr->send_flags = flags;
+    if (__builtin_expect(status != UCS_OK, 0))
+        return status;
+    conn->fence = 0;
+    conn->sq_signaled = conn->sq_head;
+    conn->signal_at = conn->sq_head + conn->iface->tx_moderation - 1;
+    return UCS_OK;
 }
 
-/* A send of an active message: on success it has used its number. */
+/* Posts wr, whose next is NULL, and leaves it as it was; slot holds what to do
+ * at completion (NULL: nothing). */
+static inline ucs_status_t uct_mesh_tx_post(uct_mesh_conn_t *conn,
+                                            struct ibv_send_wr *wr,
+                                            const uct_mesh_tx_slot_t *slot,
+                                            bool signal)
+{
+    if (signal || __builtin_expect(uct_mesh_tx_must_signal(conn), 0))
+        return uct_mesh_tx_post_signaled(conn, wr, slot);
+    return uct_mesh_tx_post_wr(conn, wr, slot);
+}
+
+/* The header of an active message; what it carries counts as told. */
+static inline uint32_t uct_mesh_tx_am_hdr(uct_mesh_conn_t *conn, uint8_t id)
+{
+    uint32_t credits = 0;
+
+    if (__builtin_expect(conn->credit.rx_left <= conn->credit.rx_carry, 0))
+        credits = uct_mesh_conn_grant(conn, UCT_MESH_AM_MAX_CREDITS);
+    return uct_mesh_am_hdr_pack(conn->peer_index, id, (uint8_t)credits);
+}
+
+/* A send of an active message: on success it has used a credit. */
 static inline ucs_status_t uct_mesh_tx_post_am(uct_mesh_conn_t *conn,
                                                struct ibv_send_wr *wr,
                                                const uct_mesh_tx_slot_t *slot,
@@ -122,7 +132,7 @@ static inline ucs_status_t uct_mesh_tx_post_am(uct_mesh_conn_t *conn,
     ucs_status_t status = uct_mesh_tx_post(conn, wr, slot, signal);
 
     if (__builtin_expect(status == UCS_OK, 1)) {
-        conn->tx_seq++;
+        conn->credit.tx--;
         conn->sq_am = conn->sq_head;
     }
     return status;
