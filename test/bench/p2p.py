@@ -16,7 +16,7 @@ import lab
 TRANSPORT = os.fspath(lab.BUILD / ".libs" / "libuct_mesh.so.0")
 PERFTEST = "/usr/bin/ucx_perftest"
 SECONDS = 90
-ROUNDS, QUICK_ROUNDS = 5, 3
+ROUNDS, QUICK_ROUNDS = 9, 5
 KIB, MIB = 1 << 10, 1 << 20
 GID = {"swverbs": "1", "vm": "1"}
 
@@ -123,11 +123,12 @@ class Pair:
 
 
 def _count(size, machines, rate=False):
-    """How often: what takes a second or so."""
+    """How often: what takes a second or so. Two processes and their devices'
+    threads on few processors take turns in some way or other for a while."""
     if rate:
-        return 1000 if machines else 20000
-    most = (8 if machines else 128) * MIB
-    return max(8, min(200 if machines else 2000, most // size))
+        return 1000 if machines else 100000
+    most = (8 if machines else 256) * MIB
+    return max(8, min(200 if machines else 10000, most // size))
 
 
 def _cases(bench, machines):
@@ -147,8 +148,9 @@ def _cases(bench, machines):
                               ()), ucx
     for size in large:
         count = _count(size, machines)
-        raw = ("ib_write_bw",) if size <= MIB else ()
-        yield "bandwidth", Case(f"tag_bw_{size}", "tag_bw", size, count, ()), \
+        raw = ("ib_write_bw", "ib_read_bw") if size <= MIB else ()
+        yield "bandwidth", Case(f"tag_bw_{size}", "tag_bw", size, count,
+                                ("-O", 16)), \
             ucx + raw
     for outstanding in (1, 16, 64):
         yield "rate", Case(f"rate_8_outstanding_{outstanding}", "tag_bw", 8,

@@ -17,9 +17,9 @@
 #define LOG_INTERVAL_NS 1000000000
 
 /* Soft-RoCE, and what it gets to do at a time on one connection. */
-#define RXE_VENDOR_ID 0xffffff
-#define RXE_READ_LEN  (64u << 10)
-#define RXE_READS     2
+#define RXE_VENDOR_ID    0xffffff
+#define RXE_READ_PACKETS 64
+#define RXE_READS        2
 
 static unsigned round_up(unsigned value, unsigned align)
 {
@@ -141,7 +141,7 @@ static void choose_read_limits(uct_mesh_iface_t *iface)
     iface->max_read = UCT_MESH_MAX_MESSAGE;
     if (uct_mesh_iface_md(iface)->attr.vendor_id != RXE_VENDOR_ID)
         return;
-    iface->max_read = RXE_READ_LEN;
+    iface->max_read = (size_t)RXE_READ_PACKETS * iface->lane.active_mtu;
     qp->max_rd_atomic = (uint8_t)smaller(qp->max_rd_atomic, RXE_READS);
 }
 
