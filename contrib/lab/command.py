@@ -24,10 +24,13 @@ MPI_ENV = {
     "OMPI_MCA_plm_rsh_agent": f"{guest.HOME}/rsh",
     "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
     "OMPI_MCA_oob_tcp_if_include": topology.MGMT_NETDEV,
+    # Namespaces share processors, and each would bind its ranks to the first.
+    "OMPI_MCA_hwloc_base_binding_policy": "none",
     # The same for Open MPI 5, whose launcher has its own names.
     "PRTE_MCA_plm_ssh_agent": f"{guest.HOME}/rsh",
     "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
     "PRTE_MCA_prte_if_include": topology.MGMT_NETDEV,
+    "PRTE_MCA_hwloc_default_binding_policy": "none",
 }
 
 USAGE = """\
