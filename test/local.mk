@@ -211,6 +211,9 @@ tree_tests = test/exports/test-exports test/exports/test-headers \
 	test/load/test-load
 TESTS += $(tree_tests)
 EXTRA_DIST += $(tree_tests)
+check_PROGRAMS += test/load/wakeup
+test_load_wakeup_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
+test_load_wakeup_LDADD = -lucp -lucs
 
 AM_TESTS_ENVIRONMENT = \
 	MESH_TOP_SRCDIR='$(abs_top_srcdir)'; export MESH_TOP_SRCDIR; \

@@ -271,32 +271,38 @@ static void handle_events(uct_mesh_conn_t *conn, unsigned events)
         on_doubt(conn);
 }
 
-unsigned uct_mesh_conn_inbox_progress(uct_mesh_iface_t *iface)
+/* The next connection with news and what they are, or NULL. An empty inbox and
+ * a silent descriptor go together: what is posted from then on is heard. */
+static uct_mesh_conn_t *inbox_take(uct_mesh_iface_t *iface, unsigned *events_p)
 {
-    unsigned count = 0;
+    uct_mesh_conn_t *conn;
     eventfd_t value;
 
-    eventfd_read(iface->wakeup_fd, &value);
-    for (;;) {
-        uct_mesh_conn_t *conn;
-        unsigned events = 0;
+    pthread_mutex_lock(&iface->lock);
+    conn = iface->inbox;
+    if (conn != NULL) {
+        iface->inbox = conn->inbox_next;
+        *events_p = conn->events;
+        conn->events = 0;
+    } else {
+        eventfd_read(iface->wakeup_fd, &value);
+        atomic_store_explicit(&iface->inbox_full, false, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&iface->lock);
+    return conn;
+}
 
-        pthread_mutex_lock(&iface->lock);
-        conn = iface->inbox;
-        if (conn != NULL) {
-            iface->inbox = conn->inbox_next;
-            events = conn->events;
-            conn->events = 0;
-        } else {
-            atomic_store_explicit(&iface->inbox_full, false,
-                                  memory_order_relaxed);
-        }
-        pthread_mutex_unlock(&iface->lock);
-        if (conn == NULL)
-            return count;
+unsigned uct_mesh_conn_inbox_progress(uct_mesh_iface_t *iface)
+{
+    uct_mesh_conn_t *conn;
+    unsigned count = 0;
+    unsigned events;
+
+    while ((conn = inbox_take(iface, &events)) != NULL) {
         handle_events(conn, events);
         count++;
     }
+    return count;
 }
 
 /* Returns false when the user of an endpoint does not handle errors. */
