@@ -80,6 +80,7 @@ FAKE_VERBS_WRAP = $(AM_LDFLAGS) \
 EXTRA_DIST += test/unit/log_capture.h test/unit/netns.h test/unit/oob_sample.h
 oob_fixture = test/unit/oob_fixture.c test/unit/oob_fixture.h
 test_unit_test_oob_SOURCES = test/unit/test_oob.c $(oob_fixture)
+test_unit_test_oob_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=mesh_oob_socket_error
 test_unit_test_oob_close_SOURCES = test/unit/test_oob_close.c $(oob_fixture)
 test_unit_test_oob_engine_SOURCES = test/unit/test_oob_engine.c $(oob_fixture)
 test_unit_test_oob_strangers_SOURCES = test/unit/test_oob_strangers.c \

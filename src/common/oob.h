@@ -196,10 +196,10 @@ void mesh_oob_run(struct mesh_oob *oob, void (*function)(void *arg), void *arg);
 
 /*
  * Who answers on this wire?  Tries all probes at the same time, each a TCP
- * connect bound to its netdev, and waits at most timeout_ms; after the first
- * success the others get max(300 ms, 10 times its round trip).  error is 0
- * where the listener was reached, else the errno as a positive number.
- * No engine needed. 0 or -errno.
+ * connect bound to its netdev, made once more where no neighbour answers, and
+ * waits at most timeout_ms in all; after the first success the others get
+ * max(300 ms, 10 times its round trip).  error is 0 where the listener was
+ * reached, else the errno as a positive number.  No engine needed. 0 or -errno.
  */
 struct mesh_oob_probe {
     const char *netdev;

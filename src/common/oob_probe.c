@@ -12,19 +12,24 @@
 #define GRACE_MIN_NS 300000000u
 #define GRACE_ROUNDS 10
 
+struct probe_try {
+    uint64_t start_ns;
+    bool again; /* the second one */
+};
+
 struct probe_run {
     struct mesh_oob_probe *probes; /* borrowed */
     struct pollfd *fds;            /* owned; fd -1: over */
-    bool *again;                   /* owned; its second try */
+    struct probe_try *tries;       /* owned */
     unsigned count;
     unsigned left;
-    uint64_t start_ns;
     uint64_t end_ns;
 };
 
 static void probe_finish(struct probe_run *run, unsigned i, int error)
 {
-    uint64_t rtt_ns = mesh_clock_ns() - run->start_ns;
+    uint64_t now_ns = mesh_clock_ns();
+    uint64_t rtt_ns = now_ns - run->tries[i].start_ns;
     uint64_t grace_ns = rtt_ns * GRACE_ROUNDS;
     uint64_t end_ns;
 
@@ -38,7 +43,7 @@ static void probe_finish(struct probe_run *run, unsigned i, int error)
         return;
     if (grace_ns < GRACE_MIN_NS)
         grace_ns = GRACE_MIN_NS;
-    end_ns = run->start_ns + rtt_ns + grace_ns;
+    end_ns = now_ns + grace_ns;
     if (end_ns < run->end_ns)
         run->end_ns = end_ns;
 }
@@ -55,6 +60,7 @@ static void probe_start(struct probe_run *run, unsigned i)
     };
     int error;
 
+    run->tries[i].start_ns = mesh_clock_ns();
     run->fds[i].fd = -1;
     run->fds[i].events = POLLOUT;
     error = mesh_oob_socket_connect(&route, &run->fds[i].fd);
@@ -68,11 +74,11 @@ static void probe_connected(struct probe_run *run, unsigned i)
 {
     int error = mesh_oob_socket_error(run->fds[i].fd);
 
-    if (error != -EHOSTUNREACH || run->again[i]) {
+    if (error != -EHOSTUNREACH || run->tries[i].again) {
         probe_finish(run, i, error);
         return;
     }
-    run->again[i] = true;
+    run->tries[i].again = true;
     close(run->fds[i].fd);
     probe_start(run, i);
 }
@@ -115,13 +121,12 @@ int mesh_oob_probe_run(struct mesh_oob_probe *probes, unsigned count,
     if (count == 0)
         return 0;
     run.fds = calloc(count, sizeof(*run.fds));
-    run.again = calloc(count, sizeof(*run.again));
-    if (run.fds == NULL || run.again == NULL) {
+    run.tries = calloc(count, sizeof(*run.tries));
+    if (run.fds == NULL || run.tries == NULL) {
         error = -ENOMEM;
         goto free_run;
     }
-    run.start_ns = mesh_clock_ns();
-    run.end_ns = run.start_ns + (uint64_t)timeout_ms * 1000000u;
+    run.end_ns = mesh_clock_ns() + (uint64_t)timeout_ms * 1000000u;
     for (unsigned i = 0; i < count; i++)
         probe_start(&run, i);
     error = probe_wait(&run);
@@ -130,7 +135,7 @@ int mesh_oob_probe_run(struct mesh_oob_probe *probes, unsigned count,
             probe_finish(&run, i, error != 0 ? error : -ETIMEDOUT);
     }
 free_run:
-    free(run.again);
+    free(run.tries);
     free(run.fds);
     return error;
 }

@@ -74,6 +74,7 @@ struct mesh_nccl_tcp_comm {
     uint8_t raw_handle[MESH_NCCL_HANDLE_LEN];
     struct mesh_nccl_handle handle;
     unsigned address; /* the one being tried */
+    bool again;       /* for the second time */
     uint64_t asked_ns;
     UT_hash_handle hh;
 

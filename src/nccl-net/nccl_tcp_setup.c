@@ -403,7 +403,9 @@ static int advance(struct mesh_nccl_tcp_comm *comm)
     mesh_info("connecting to %s failed: %s", comm->peer_text, strerror(-ret));
     close(comm->fd);
     comm->fd = -1;
-    comm->address++;
+    /* As with probes, see oob_probe.c. */
+    comm->again = ret == -EHOSTUNREACH && !comm->again;
+    comm->address += !comm->again;
     comm->error = ret;
     ret = try_address(comm);
     return ret == 0 ? -EAGAIN : comm->error;

@@ -13,7 +13,7 @@ static void device_attr_fill(struct swv_ctx *c, struct ibv_device_attr *a)
     a->node_guid = a->sys_image_guid = swv_device_guid(c->dev);
     a->max_mr_size = UINT64_MAX;
     a->page_size_cap = 0xfffff000;
-    a->vendor_id = 0x737776; /* "swv": what is done for Soft-RoCE only is not for it */
+    a->vendor_id = 0x737776; /* "swv": no Soft-RoCE, and treated as none */
     a->max_qp = SWV_MAX_QPS - 2;
     a->max_qp_wr = SWV_MAX_WR;
     a->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD |

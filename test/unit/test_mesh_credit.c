@@ -26,7 +26,7 @@ static void grant(struct uct_mesh_credit *from, struct uct_mesh_credit *to,
                   uint32_t window, uint32_t most)
 {
     assert_true(
-        uct_mesh_credit_take(to, uct_mesh_credit_grant(from, window, most)));
+        uct_mesh_credit_gain(to, uct_mesh_credit_grant(from, window, most)));
 }
 
 /* Sends one from here to there; it is taken at once. */
@@ -47,14 +47,14 @@ static void a_window_is_on_the_way_at_most(void **state)
     for (uint32_t i = 1; i <= WINDOW; i++) {
         send_one();
         assert_int_equal(uct_mesh_credit_sent(&here), i);
-        assert_int_equal(uct_mesh_credit_taken(&there), i);
+        assert_int_equal(uct_mesh_credit_received(&there), i);
         assert_int_equal(uct_mesh_credit_owed(&there, WINDOW), i);
     }
     assert_int_equal(here.tx, 0);
     grant(&there, &here, WINDOW, UINT32_MAX);
     assert_int_equal(here.tx, WINDOW);
     assert_int_equal(uct_mesh_credit_sent(&here), WINDOW);
-    assert_int_equal(uct_mesh_credit_taken(&there), WINDOW);
+    assert_int_equal(uct_mesh_credit_received(&there), WINDOW);
 }
 
 static void carried_from_a_quarter_on_and_due_at_half(void **state)
@@ -112,16 +112,16 @@ static void counts_go_round(void **state)
             grant(&there, &here, WINDOW, CARRY);
         send_one();
     }
-    assert_int_equal(uct_mesh_credit_taken(&there), 4 * WINDOW - 2);
+    assert_int_equal(uct_mesh_credit_received(&there), 4 * WINDOW - 2);
     assert_int_equal(uct_mesh_credit_sent(&here), 4 * WINDOW - 2);
 }
 
 static void nobody_gives_millions(void **state)
 {
     (void)state;
-    assert_false(uct_mesh_credit_take(&here, UINT32_MAX));
+    assert_false(uct_mesh_credit_gain(&here, UINT32_MAX));
     assert_int_equal(here.tx, 0);
-    while (uct_mesh_credit_take(&here, 1 << 20))
+    while (uct_mesh_credit_gain(&here, 1 << 20))
         assert_true(here.tx < 1 << 30);
     assert_true(here.tx > 0);
 }

@@ -73,7 +73,6 @@ void uct_mesh_conn_explain(const uct_mesh_conn_t *arg, int error,
     snprintf(text, MESH_QP_ERROR_LEN, "%s", what);
 }
 
-
 static int start(void **state)
 {
     (void)state;
@@ -316,6 +315,24 @@ static void lost_sends_end_with_the_error(void **state)
     assert_true(uct_mesh_conn_idle(&conn));
 }
 
+/* Also where it would have none by itself, the send has a signal: only those
+ * look whether there is a fence. */
+static void a_fence_is_on_the_next_send(void **state)
+{
+    static const unsigned fenced = IBV_SEND_FENCE | IBV_SEND_SIGNALED;
+
+    (void)state;
+    iface.tx_moderation = 16;
+    conn.signal_at = 15;
+    for (unsigned i = 0; i < 3; i++) {
+        if (i == 1)
+            uct_mesh_tx_fence(&conn);
+        assert_int_equal(uct_mesh_conn_post_ctrl(&conn, UCT_MESH_CTRL_CREDIT),
+                         UCS_OK);
+        assert_int_equal(posted.send_flags & fenced, i == 1 ? fenced : 0);
+    }
+}
+
 static void probe_is_a_write_of_nothing(void **state)
 {
     (void)state;
@@ -337,6 +354,7 @@ int main(void)
         TEST(counts_go_round),
         TEST(false_acks_end_the_connection),
         TEST(lost_sends_end_with_the_error),
+        TEST(a_fence_is_on_the_next_send),
         TEST(probe_is_a_write_of_nothing),
     };
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The exchange over real sockets: the netdev lo and unix sockets. */
 #include "oob_fixture.h"
+#include "oob_socket.h"
 
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -122,6 +124,55 @@ static void test_connection_refused(void **state)
     client = (struct end){0};
     params.netdev = "nosuchdev";
     assert_int_equal(connect_fails(&params, &client), -ENODEV);
+}
+
+/* How many connects find no neighbour. */
+static atomic_uint no_neighbour;
+
+int __real_mesh_oob_socket_error(int fd);
+int __wrap_mesh_oob_socket_error(int fd);
+
+int __wrap_mesh_oob_socket_error(int fd)
+{
+    unsigned left = atomic_load(&no_neighbour);
+
+    while (left > 0) {
+        if (atomic_compare_exchange_weak(&no_neighbour, &left, left - 1))
+            return -EHOSTUNREACH;
+    }
+    return __real_mesh_oob_socket_error(fd);
+}
+
+/* The kernel may have asked for it since before it was there. */
+static void test_no_neighbour_at_first(void **state)
+{
+    struct mesh_oob_probe probe = {.netdev = "lo", .port = port};
+
+    (void)state;
+    mesh_addr_parse("127.0.0.1", &probe.remote);
+    atomic_store(&no_neighbour, 1);
+    assert_int_equal(mesh_oob_probe_run(&probe, 1, WAIT_MS), 0);
+    assert_int_equal(probe.error, 0);
+    atomic_store(&no_neighbour, 1);
+    exchange("lo", "127.0.0.1");
+    assert_int_equal(log_count_get(), 0);
+}
+
+static void test_no_neighbour(void **state)
+{
+    struct end client = {0};
+    struct mesh_oob_connect_params params =
+        connect_params("lo", "127.0.0.1", &client);
+    struct mesh_oob_probe probe = {.netdev = "lo", .port = port};
+
+    (void)state;
+    mesh_addr_parse("127.0.0.1", &probe.remote);
+    atomic_store(&no_neighbour, 2);
+    assert_int_equal(mesh_oob_probe_run(&probe, 1, WAIT_MS), 0);
+    assert_int_equal(probe.error, EHOSTUNREACH);
+    atomic_store(&no_neighbour, 2);
+    assert_int_equal(connect_fails(&params, &client), -EHOSTUNREACH);
+    assert_int_equal(atomic_load(&no_neighbour), 0);
 }
 
 static void test_refusal_reaches_client(void **state)
@@ -283,6 +334,9 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_connection_refused, setup_lo,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_no_neighbour_at_first, setup_lo,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_no_neighbour, setup_lo, teardown),
         cmocka_unit_test_setup_teardown(test_refusal_reaches_client, setup_lo,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_client_gives_up, setup_lo,

@@ -343,12 +343,14 @@ static void notify(uct_mesh_conn_t *conn)
                      node);
 }
 
-/* Returns false when there is no room to send. */
+/* Unless a message has carried them by now. Returns false when there is no room
+ * to send. */
 static bool send_credit(uct_mesh_conn_t *conn)
 {
     uint32_t window = uct_mesh_iface_window(conn->iface);
 
-    if (conn->over || uct_mesh_credit_owed(&conn->credit, window) == 0)
+    if (conn->over || conn->credit.rx_left > 0 ||
+        uct_mesh_credit_owed(&conn->credit, window) == 0)
         return true;
     return uct_mesh_conn_post_ctrl(conn, UCT_MESH_CTRL_CREDIT) !=
            UCS_ERR_NO_RESOURCE;

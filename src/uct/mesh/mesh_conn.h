@@ -45,7 +45,7 @@ typedef struct uct_mesh_flush {
 
 /* Work to be done at the end of a progress call. */
 enum {
-    UCT_MESH_WORK_CREDIT = 1 << 0,  /* tell the peer its new limit */
+    UCT_MESH_WORK_CREDIT = 1 << 0,  /* give the peer credits */
     UCT_MESH_WORK_NOTIFY = 1 << 1,  /* tell the endpoints of a failure */
     UCT_MESH_WORK_DESTROY = 1 << 2, /* over and unused */
     UCT_MESH_WORK_DRAIN = 1 << 3    /* make sure that all sends come back */
@@ -72,7 +72,8 @@ typedef struct uct_mesh_conn {
     uint32_t sq_am;          /* what follows are puts and gets only */
     uint32_t sq_mask;
     uint32_t sq_limit;             /* sends that may be on the way */
-    struct uct_mesh_credit credit; /* also: receiving */
+    struct uct_mesh_credit credit; /* also of receiving; until it is ready,
+                                      the engine's thread has it */
     uint32_t slots_used;
     uint16_t peer_index;
     uint16_t index;

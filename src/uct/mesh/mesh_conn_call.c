@@ -177,6 +177,7 @@ static void drop_qp(uct_mesh_conn_t *conn)
         ibv_destroy_qp(conn->qp);
         conn->qp = NULL;
         conn->qpn = 0;
+        uct_mesh_credit_restart(&conn->credit);
     }
 }
 

@@ -124,7 +124,7 @@ int uct_mesh_conn_hello_take(uct_mesh_conn_t *conn,
     }
     conn->credit.tx = 0;
     conn->credit.tx_granted = 0;
-    if (!uct_mesh_credit_take(&conn->credit, info.credits)) {
+    if (!uct_mesh_credit_gain(&conn->credit, info.credits)) {
         snprintf(reason, size, "node %s gives %u credits", peer->node_name,
                  info.credits);
         return -EPROTO;

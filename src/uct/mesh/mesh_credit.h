@@ -34,7 +34,7 @@ uct_mesh_credit_sent(const struct uct_mesh_credit *credit)
 }
 
 static inline uint32_t
-uct_mesh_credit_taken(const struct uct_mesh_credit *credit)
+uct_mesh_credit_received(const struct uct_mesh_credit *credit)
 {
     return credit->rx_due - (uint32_t)credit->rx_left;
 }
@@ -47,7 +47,10 @@ uint32_t uct_mesh_credit_owed(const struct uct_mesh_credit *credit,
 uint32_t uct_mesh_credit_grant(struct uct_mesh_credit *credit, uint32_t window,
                                uint32_t most);
 
+/* A new queue pair: what comes in is counted anew. */
+void uct_mesh_credit_restart(struct uct_mesh_credit *credit);
+
 /* The peer gave more. False: nobody gives that many. */
-bool uct_mesh_credit_take(struct uct_mesh_credit *credit, uint32_t count);
+bool uct_mesh_credit_gain(struct uct_mesh_credit *credit, uint32_t count);
 
 #endif

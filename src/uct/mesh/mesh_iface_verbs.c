@@ -60,7 +60,8 @@ static int verbs_error(const uct_mesh_iface_t *iface, const char *what,
 static void choose_rx_layout(uct_mesh_iface_t *iface,
                              const uct_iface_params_t *params, size_t *align_p)
 {
-    size_t align = 64, offset = 0, before;
+    const size_t before = sizeof(struct mesh_buf *) + sizeof(uct_recv_desc_t *);
+    size_t align = 64, offset = 0;
 
     if (params->field_mask & UCT_IFACE_PARAM_FIELD_RX_HEADROOM)
         iface->rx_headroom = (unsigned)params->rx_headroom;
@@ -69,13 +70,10 @@ static void choose_rx_layout(uct_mesh_iface_t *iface,
         if (params->field_mask & UCT_IFACE_PARAM_FIELD_AM_ALIGN_OFFSET)
             offset = params->am_align_offset % align;
     }
-    before = sizeof(struct mesh_buf *) + sizeof(uct_recv_desc_t *) +
-             iface->rx_headroom;
-    if (before < sizeof(struct mesh_buf *) + UCT_MESH_AM_HDR_LEN)
-        before = sizeof(struct mesh_buf *) + UCT_MESH_AM_HDR_LEN;
     /* payload + offset is aligned */
     iface->rx_payload_offset =
-        round_up((unsigned)(before + offset), (unsigned)align) -
+        round_up((unsigned)(before + iface->rx_headroom + offset),
+                 (unsigned)align) -
         (unsigned)offset;
     *align_p = align < 64 ? 64 : align;
 }
@@ -109,6 +107,8 @@ static void choose_sizes(uct_mesh_iface_t *iface,
     iface->seg_size = (unsigned)config->seg_size;
     iface->inline_size =
         smaller((unsigned)config->inline_size, UCT_MESH_MAX_INLINE);
+    if (iface->inline_size < UCT_MESH_MIN_INLINE)
+        iface->inline_size = UCT_MESH_MIN_INLINE;
 }
 
 /* What is asked of relays; every send over them is signalled. */
@@ -132,7 +132,9 @@ static void choose_relay_sizes(uct_mesh_iface_t *iface,
 /*
  * Soft-RoCE answers a read as fast as it can.  What the netdev's queue does not
  * take is lost, at every retry again: a read of some MiB fails when the retries
- * are used up.  Writes and sends are paced by acknowledgements.
+ * are used up.  Writes and sends are paced by acknowledgements.  A far end with
+ * a smaller MTU answers with up to four times as many packets, which mostly
+ * still fits.
  */
 static void choose_read_limits(uct_mesh_iface_t *iface)
 {

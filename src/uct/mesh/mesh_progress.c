@@ -183,10 +183,11 @@ static INLINE unsigned progress(uct_mesh_iface_t *iface, wc_handler_t handle)
     }
     if (iface->rx_target - iface->rx_posted >= iface->rx_batch)
         uct_mesh_rx_refill(iface);
-    if (iface->pending != NULL)
-        uct_mesh_ep_pending_progress(iface);
+    /* Credits first, or requests that never end would take every place. */
     if (iface->work != NULL)
         uct_mesh_conn_work_progress(iface);
+    if (iface->pending != NULL)
+        uct_mesh_ep_pending_progress(iface);
     return count;
 }
 

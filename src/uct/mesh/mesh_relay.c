@@ -12,6 +12,8 @@
 
 #define HDR MESH_RELAY_HDR_LEN
 
+_Static_assert(UCT_MESH_MIN_INLINE >= HDR, "sends of nothing are inline");
+
 static void write_hdr(void *dest, uint64_t remote_addr, uct_rkey_t rkey)
 {
     const struct mesh_relay_hdr hdr = {

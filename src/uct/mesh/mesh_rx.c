@@ -6,7 +6,7 @@
  *   ...
  *   offset - headroom - 8   uct_recv_desc_t *, where UCX looks for it
  *   offset - headroom       the user's headroom: his descriptor
- *   offset - 12             header, until it has been read
+ *   offset - 4              header, until it has been read
  *   offset                  payload
  */
 #include "mesh_rx.h"
@@ -144,7 +144,7 @@ _Static_assert(UCT_MESH_AM_TYPES == UCT_AM_ID_MAX,
 
 static void take_credits(uct_mesh_conn_t *conn, uint32_t count)
 {
-    if (!uct_mesh_credit_take(&conn->credit, count))
+    if (!uct_mesh_credit_gain(&conn->credit, count))
         protocol_error(conn, "the peer gave more credits than there can be");
 }
 

@@ -19,7 +19,8 @@ void uct_mesh_rx_grow(uct_mesh_iface_t *iface);
 /* A receive that failed, or is too short. */
 void uct_mesh_rx_failed(uct_mesh_iface_t *iface, const struct ibv_wc *wc);
 
-/* A message with credits, or one of control. True: it is an active message. */
+/* A message with credits, or one of control. True: it is an active message that
+ * is to be handled. */
 bool uct_mesh_rx_special(uct_mesh_conn_t *conn, const void *message,
                          uint32_t length);
 

@@ -7,6 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert(UCT_MESH_MIN_INLINE >= UCT_MESH_AM_HDR_LEN + 8 &&
+                   UCT_MESH_MIN_INLINE >= UCT_MESH_CTRL_LEN,
+               "short messages and those of control are inline");
+
 ucs_status_t uct_mesh_tx_no_resource(uct_mesh_ep_t *ep)
 {
     if (!ep->conn->over) {
@@ -114,7 +118,7 @@ ucs_status_t uct_mesh_conn_post_ctrl(uct_mesh_conn_t *conn, uint8_t type)
                            uct_mesh_am_hdr_pack(conn->peer_index, type, 0));
     uct_mesh_am_word_write(message, 1,
                            type == UCT_MESH_CTRL_BYE
-                               ? uct_mesh_credit_taken(&conn->credit)
+                               ? uct_mesh_credit_received(&conn->credit)
                                : uct_mesh_conn_grant(conn, UINT32_MAX));
     return uct_mesh_tx_post_own(conn, &wr, NULL, type == UCT_MESH_CTRL_BYE);
 }

@@ -13,8 +13,8 @@
 /* Set in the wr_id of sends; receives carry the address of their buffer. */
 #define UCT_MESH_WR_SEND (UINT64_C(1) << 63)
 
-/* Our header and UCX's eight bytes must fit. */
-#define UCT_MESH_MIN_INLINE (UCT_MESH_AM_HDR_LEN + 8)
+/* A header of relays must fit; our own with UCX's eight bytes is shorter. */
+#define UCT_MESH_MIN_INLINE 16
 #define UCT_MESH_MAX_INLINE 512
 #define UCT_MESH_MAX_SGE    8
 
@@ -76,7 +76,8 @@ static inline bool uct_mesh_conn_idle(const uct_mesh_conn_t *conn)
  */
 ucs_status_t uct_mesh_conn_post_nop(uct_mesh_conn_t *conn, bool probe);
 
-/* Posts a message without payload. UCS_ERR_NO_RESOURCE as above. */
+/* Posts a message of control, which gives the peer what credits it may get,
+ * unless it is a goodbye. UCS_ERR_NO_RESOURCE as above. */
 ucs_status_t uct_mesh_conn_post_ctrl(uct_mesh_conn_t *conn, uint8_t type);
 
 /*
