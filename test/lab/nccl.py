@@ -220,8 +220,10 @@ def stopped_rank(net):
 
 
 def stopped_too_long(net):
-    """With a short timeout it is one, and the line says what to do."""
-    ranks = _stops(net, "--expect-error", env={"NCCL_MESH_TIMEOUT_SEC": "2"})
+    """With a short timeout it is one, and the line says what to do. What is
+    long is surely under way."""
+    ranks = _stops(net, "--messages", 100, "--max-size", 4 << 20,
+                   "--expect-error", env={"NCCL_MESH_TIMEOUT_SEC": "2"})
     result = ranks.jobs[0].wait(BOUND_S)
     _signal(net, "n2", "-CONT")
     ranks.results(BOUND_S)
