@@ -213,6 +213,7 @@ tree_tests = test/exports/test-exports test/exports/test-headers \
 TESTS += $(tree_tests)
 EXTRA_DIST += $(tree_tests)
 check_PROGRAMS += test/load/wakeup
+test_load_wakeup_SOURCES = test/load/wakeup.c test/ucp_ends.h test/ucs_check.h
 test_load_wakeup_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
 test_load_wakeup_LDADD = -lucp -lucs
 

@@ -299,8 +299,8 @@ static void channel_lost(struct mesh_oob_channel *channel, int error,
     "Connection refused: nobody listens there, or another lane of " \
     "that node answers ARP for this address (arp_ignore)"
 
-/* As with probes, see there: the first time that nobody answers says nothing
- * of now. */
+/* As with probes, see oob_probe.c: the first time that nobody answers says
+ * nothing of now. */
 static void channel_connect_again(struct mesh_oob_channel *channel)
 {
     struct mesh_oob_event event = {0};

@@ -10,13 +10,13 @@
  *     memory KIB       resident of the caller, the queue pair in it
  * and what a progress call costs in the end, in nanoseconds.
  */
+#include "../ucp_ends.h"
 #include "cost.h"
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <signal.h>
-#include <ucp/api/ucp.h>
 
 #define AM_ID 3
 #define CALLS 20000
@@ -63,19 +63,14 @@ static ucs_status_t answer(void *arg, const void *header, size_t header_length,
 
 static ucp_worker_h open_worker(void)
 {
-    ucp_worker_params_t params = {
-        .field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
-        .thread_mode = UCS_THREAD_MODE_SINGLE,
-    };
     ucp_am_handler_param_t handler = {
         .field_mask =
             UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB,
         .id = AM_ID,
         .cb = answer,
     };
-    ucp_worker_h worker;
+    ucp_worker_h worker = ucp_ends_worker(context);
 
-    check("worker", ucp_worker_create(context, &params, &worker));
     check("handler", ucp_worker_set_am_recv_handler(worker, &handler));
     return worker;
 }

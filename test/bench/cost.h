@@ -13,13 +13,14 @@
 #ifndef MESH_BENCH_COST_H
 #define MESH_BENCH_COST_H
 
+#include "../ucs_check.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <ucs/type/status.h>
 #include <unistd.h>
 
 #define TIMEOUT_S 120
@@ -29,14 +30,6 @@
 #define LATE      3 /* exit status: the device was late, try again */
 
 static const char *device; /* with its port */
-
-static inline void check(const char *what, ucs_status_t status)
-{
-    if (status == UCS_OK || status == UCS_INPROGRESS)
-        return;
-    fprintf(stderr, "%s: %s\n", what, ucs_status_string(status));
-    exit(1);
-}
 
 __attribute__((noreturn)) static inline void late(void)
 {

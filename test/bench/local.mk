@@ -6,13 +6,16 @@ check_PROGRAMS += test/bench/connect_cost test/bench/mpi_cost \
 	test/bench/ucp_cost test/bench/uct_cost
 test_bench_mpi_cost_CPPFLAGS = -D_GNU_SOURCE= $(OMPI_CFLAGS:-I%=-isystem%)
 test_bench_mpi_cost_LDADD = $(OMPI_LIBS)
-test_bench_connect_cost_SOURCES = test/bench/connect_cost.c test/bench/cost.h
+test_bench_connect_cost_SOURCES = test/bench/connect_cost.c \
+	test/bench/cost.h test/ucp_ends.h test/ucs_check.h
 test_bench_connect_cost_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
 test_bench_connect_cost_LDADD = -lucp -lucs
-test_bench_ucp_cost_SOURCES = test/bench/ucp_cost.c test/bench/cost.h
+test_bench_ucp_cost_SOURCES = test/bench/ucp_cost.c test/bench/cost.h \
+	test/ucp_ends.h test/ucs_check.h
 test_bench_ucp_cost_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
 test_bench_ucp_cost_LDADD = -lucp -lucs
-test_bench_uct_cost_SOURCES = test/bench/uct_cost.c test/bench/cost.h
+test_bench_uct_cost_SOURCES = test/bench/uct_cost.c test/bench/cost.h \
+	test/ucs_check.h
 test_bench_uct_cost_CPPFLAGS = $(AM_CPPFLAGS) $(UCX_CFLAGS)
 test_bench_uct_cost_LDADD = -luct -lucs
 

@@ -5,9 +5,8 @@
  * Operations of UCP, for instructions.py, over the transports that UCX_TLS and
  * UCX_NET_DEVICES name.  Prints as uct_cost does.
  */
+#include "../ucp_ends.h"
 #include "cost.h"
-
-#include <ucp/api/ucp.h>
 
 #define OPERATIONS 256
 #define WARM_UP    64
@@ -71,32 +70,6 @@ static void open_context(void)
     buffer = calloc(1, BUFFER);
     map.address = buffer;
     check("memory", ucp_mem_map(context, &map, &memh));
-}
-
-static ucp_worker_h open_worker(void)
-{
-    ucp_worker_params_t params = {
-        .field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
-        .thread_mode = UCS_THREAD_MODE_SINGLE,
-    };
-    ucp_worker_h worker;
-
-    check("worker", ucp_worker_create(context, &params, &worker));
-    return worker;
-}
-
-static ucp_ep_h ep_to(ucp_worker_h from, ucp_worker_h to)
-{
-    ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS};
-    ucp_address_t *address;
-    size_t length;
-    ucp_ep_h ep;
-
-    check("address", ucp_worker_get_address(to, &address, &length));
-    params.address = address;
-    check("endpoint", ucp_ep_create(from, &params, &ep));
-    ucp_worker_release_address(to, address);
-    return ep;
 }
 
 static void get_rkey(void)
@@ -287,10 +260,10 @@ int main(int argc, char **argv)
     }
     device = argv[1];
     open_context();
-    here.worker = open_worker();
-    peer.worker = open_worker();
-    here.ep = ep_to(here.worker, peer.worker);
-    peer.ep = ep_to(peer.worker, here.worker);
+    here.worker = ucp_ends_worker(context);
+    peer.worker = ucp_ends_worker(context);
+    here.ep = ucp_ends_connect(here.worker, peer.worker);
+    peer.ep = ucp_ends_connect(peer.worker, here.worker);
     get_rkey();
     for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++)
         count_operation(&operations[i]);

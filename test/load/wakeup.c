@@ -7,12 +7,13 @@
  * descriptor.  One that stays readable would keep a program that wants to sleep
  * from doing so.
  */
+#include "../ucp_ends.h"
+
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-#include <ucp/api/ucp.h>
 
 #define ROUNDS  40
 #define PEERS   8
@@ -21,14 +22,6 @@
 
 static ucp_context_h context;
 static ucp_worker_h here, peers[PEERS];
-
-static void check(const char *what, ucs_status_t status)
-{
-    if (status == UCS_OK || status == UCS_INPROGRESS)
-        return;
-    fprintf(stderr, "%s: %s\n", what, ucs_status_string(status));
-    exit(1);
-}
 
 static void progress(void)
 {
@@ -53,32 +46,6 @@ static void finish(const char *what, void *request)
     }
     check(what, status);
     ucp_request_free(request);
-}
-
-static ucp_worker_h open_worker(void)
-{
-    const ucp_worker_params_t params = {
-        .field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
-        .thread_mode = UCS_THREAD_MODE_SINGLE,
-    };
-    ucp_worker_h worker;
-
-    check("worker", ucp_worker_create(context, &params, &worker));
-    return worker;
-}
-
-static ucp_ep_h connect_to(ucp_worker_h peer)
-{
-    ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS};
-    ucp_address_t *address;
-    size_t length;
-    ucp_ep_h ep;
-
-    check("address", ucp_worker_get_address(peer, &address, &length));
-    params.address = address;
-    check("endpoint", ucp_ep_create(here, &params, &ep));
-    ucp_worker_release_address(peer, address);
-    return ep;
 }
 
 static void send_to_all(const ucp_ep_h *eps)
@@ -128,11 +95,11 @@ static void one_round(unsigned number)
     static const ucp_request_param_t param;
     ucp_ep_h eps[PEERS];
 
-    here = open_worker();
+    here = ucp_ends_worker(context);
     for (unsigned i = 0; i < PEERS; i++)
-        peers[i] = open_worker();
+        peers[i] = ucp_ends_worker(context);
     for (unsigned i = 0; i < PEERS; i++)
-        eps[i] = connect_to(peers[i]);
+        eps[i] = ucp_ends_connect(here, peers[i]);
     send_to_all(eps);
     if (!all_quiet()) {
         fprintf(stderr, "round %u: a descriptor stays readable\n", number);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two ends that send to each other, and what is on the way between them. */
+/* One end sends to the other, which gives credits. */
 #include "uct/mesh/mesh_credit.h"
 
 #include <setjmp.h>

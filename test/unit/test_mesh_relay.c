@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sends over relays: what is posted, and when it is complete.  The QP is one
- * that notes what is posted to it.
+ * Sends over relays: what is posted, and when it is complete; and which one has
+ * a fence, on any connection.  The QP is one that notes what is posted to it.
  */
 #include "uct/mesh/mesh_relay.h"
 #include "uct/mesh/mesh_tx.h"

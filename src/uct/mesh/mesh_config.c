@@ -94,7 +94,7 @@ const struct uct_mesh_setting uct_mesh_iface_settings[] = {
 
     {"TX_INLINE", "128",
      "Bytes, headers included, that a send may carry within the work\n"
-     "request; the device may grant more or less.",
+     "request, 16 at least; the device may grant more or less.",
      IFACE(inline_size), UCT_MESH_SETTING_MEMUNITS},
 
     {"TIMEOUT", "0.5s",

@@ -122,11 +122,10 @@ int uct_mesh_conn_hello_take(uct_mesh_conn_t *conn,
                  uct_mesh_iface_md(conn->iface)->node.name);
         return -EINVAL;
     }
-    conn->credit.tx = 0;
-    conn->credit.tx_granted = 0;
-    if (!uct_mesh_credit_gain(&conn->credit, info.credits)) {
-        snprintf(reason, size, "node %s gives %u credits", peer->node_name,
-                 info.credits);
+    if (!uct_mesh_credit_start(&conn->credit, info.credits)) {
+        snprintf(reason, size,
+                 "node %s gives %u credits, more than there can be",
+                 peer->node_name, info.credits);
         return -EPROTO;
     }
     ret = take_grant(conn, peer, reason, size);

@@ -102,8 +102,8 @@ static int connect_self(uct_mesh_conn_t *conn)
         return ret;
     conn->remote_end = conn->local_end;
     conn->peer_index = conn->index;
-    (void)uct_mesh_credit_gain(&conn->credit,
-                               uct_mesh_conn_grant(conn, UINT32_MAX));
+    (void)uct_mesh_credit_start(&conn->credit,
+                                uct_mesh_conn_grant(conn, UINT32_MAX));
     ret = uct_mesh_conn_qp_connect(conn);
     if (ret != 0)
         return ret;

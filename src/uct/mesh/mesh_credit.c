@@ -36,6 +36,13 @@ void uct_mesh_credit_restart(struct uct_mesh_credit *credit)
     credit->rx_carry = 0;
 }
 
+bool uct_mesh_credit_start(struct uct_mesh_credit *credit, uint32_t count)
+{
+    credit->tx = 0;
+    credit->tx_granted = 0;
+    return uct_mesh_credit_gain(credit, count);
+}
+
 bool uct_mesh_credit_gain(struct uct_mesh_credit *credit, uint32_t count)
 {
     if (count > MAX_CREDITS || credit->tx > MAX_CREDITS)

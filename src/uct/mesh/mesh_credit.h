@@ -50,7 +50,9 @@ uint32_t uct_mesh_credit_grant(struct uct_mesh_credit *credit, uint32_t window,
 /* A new queue pair: what comes in is counted anew. */
 void uct_mesh_credit_restart(struct uct_mesh_credit *credit);
 
-/* The peer gave more. False: nobody gives that many. */
+/* What the peer gave with the exchange, whatever it gave before; and what it
+ * gave then. False: nobody gives that many. */
+bool uct_mesh_credit_start(struct uct_mesh_credit *credit, uint32_t count);
 bool uct_mesh_credit_gain(struct uct_mesh_credit *credit, uint32_t count);
 
 #endif
